@@ -1,0 +1,126 @@
+# make run        install what is missing, build, play a sample agent session
+# make check      install what is missing, build with both compilers, run every test
+#
+# make            build/hooktrail and build/libexec/
+# make test       unit tests            make SAN=address,undefined test   (or SAN=thread)
+# make contract   conformance vectors   make integration   whole programs, real servers
+# make lint       everything a reviewer should not have to say
+# make fuzz       60 s a target         make chaos         the long fault tests
+# make bench      every speed target, beside its bare baseline
+# make fmt        format in place     make V=1   show the commands
+CC       ?= cc
+V        ?=
+Q        := $(if $(V),,@)
+SAN      ?=
+comma    := ,
+OUT      := build$(if $(SAN),/$(subst $(comma),-,$(SAN)))
+OBJ      := $(OUT)/obj
+
+WARN := -Wall -Wextra -Wshadow -Wconversion -Wformat=2 -Wstrict-prototypes \
+        -Wmissing-prototypes -Wold-style-definition -Wvla -Wundef -Wpointer-arith \
+        -Wcast-qual -Wcast-align -Wwrite-strings -Wswitch-enum -Wimplicit-fallthrough \
+        -Wnull-dereference -Wdouble-promotion -Werror
+HARD := -fstack-protector-strong -fstack-clash-protection -fno-common -fno-strict-aliasing -fPIE \
+        $(if $(SAN),,-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3)
+VERSION  := 0.1.0
+CPPFLAGS += -I. -D_GNU_SOURCE -DHOOKTRAIL_VERSION='"$(VERSION)"' \
+            -include collector/base/banned.h -MMD -MP
+CFLAGS   += -std=gnu17 -O2 -g -pthread $(WARN) $(HARD) \
+            $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer)
+LDFLAGS  += -pthread -pie -Wl,-z,relro,-z,now -Wl,--as-needed \
+            $(if $(SAN),-fsanitize=$(SAN))
+
+# One archive a folder, linked from the highest to the lowest: an upward call is
+# a link error too. --as-needed drops the libraries that a program does not use.
+FOLDERS  := collector/ingress collector/recorder queries sinks collector/dispatcher \
+            collector/journal collector/contract collector/sql collector/web \
+            collector/process collector/match collector/record collector/base
+LIBS     := -lmicrohttpd -lsqlite3 -lcurl -lpcre2-8 -lyaml -ljansson -lcrypto
+lib      = $(OBJ)/lib$(subst /,-,$(1)).a
+ARCHIVES := $(foreach f,$(FOLDERS),$(call lib,$(f)))
+
+LIB_SRC  := $(wildcard $(FOLDERS:%=%/*.c))
+CLI_SRC  := $(wildcard collector/cli/*.c)
+HEADERS  := $(wildcard collector/*/*.h sinks/*.h queries/*.h tests/*/*.h tests/unit/*/*.h)
+SOURCES  := $(LIB_SRC) $(CLI_SRC) $(wildcard tests/*/*.c tests/unit/*/*.c)
+
+ROLES    := $(patsubst %,$(OUT)/libexec/hooktrail-%,collect ship serve)
+PROGRAMS := $(OUT)/hooktrail $(ROLES)
+TESTS    := $(patsubst %.c,$(OBJ)/%,$(wildcard tests/unit/*/test_*.c))
+
+all: $(PROGRAMS)
+
+$(OBJ)/%.o: %.c
+	@mkdir -p $(@D)
+	$(if $(V),,@echo "CC   $<")
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
+
+define ARCHIVE
+$(call lib,$(1)): $(patsubst %.c,$(OBJ)/%.o,$(wildcard $(1)/*.c))
+	@mkdir -p $$(@D) && rm -f $$@
+	$$(Q)ar rcs $$@ $$^
+endef
+$(foreach f,$(FOLDERS),$(eval $(call ARCHIVE,$(f))))
+
+# The front: cli/front_*.c. Each role: cli/ROLE_*.c. cli_*.c is shared by all.
+CLI      = $(patsubst %.c,$(OBJ)/%.o,$(wildcard collector/cli/$(1)_*.c collector/cli/cli_*.c))
+$(OUT)/hooktrail: $(call CLI,front) $(ARCHIVES)
+	$(if $(V),,@echo "LINK $@")
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LIBS)
+define ROLE
+$(OUT)/libexec/hooktrail-$(1): $(call CLI,$(1)) $(ARCHIVES)
+	@mkdir -p $$(@D)
+	$$(if $$(V),,@echo "LINK $$@")
+	$$(Q)$$(CC) $$(LDFLAGS) -o $$@ $$^ $$(LIBS)
+endef
+$(foreach r,collect ship serve,$(eval $(call ROLE,$(r))))
+
+# A test binary a module; doubles are tests/unit/FOLDER/fake_*.c and its *_contract.c.
+FAKES    := $(patsubst %.c,$(OBJ)/%.o,$(wildcard tests/unit/*/fake_*.c tests/unit/*/*_contract.c))
+$(OBJ)/tests/unit/%: $(OBJ)/tests/unit/%.o $(FAKES) $(ARCHIVES)
+	$(if $(V),,@echo "LINK $@")
+	$(Q)$(CC) $(LDFLAGS) $(WRAP) -o $@ $^ $(LIBS) -lcmocka
+$(OBJ)/tests/unit/base/test_fs: WRAP := -Wl,--wrap=fsync
+
+test: $(TESTS)
+	@set -e; for t in $(TESTS); do $$t; done
+
+contract: all
+	@python3 tests/contract/run.py $(OUT)/hooktrail tests/contract/cases
+
+# Each header must compile alone: it includes what it uses.
+check-headers:
+	@for h in $(HEADERS); do \
+	    printf '#include "%s"\n' $$h | $(CC) -I. -D_GNU_SOURCE -std=gnu17 $(WARN) \
+	        -fsyntax-only -xc - || exit 1; done
+
+tidy:
+	@printf '%s\n' $(LIB_SRC) $(CLI_SRC) | xargs -P 2 -n 4 sh -c \
+	    'clang-tidy --quiet "$$@" -- -I. -D_GNU_SOURCE -DHOOKTRAIL_VERSION=\"0\" -std=gnu17' sh
+
+analyze:
+	@printf '%s\n' $(LIB_SRC) $(CLI_SRC) | xargs -P 2 -n 1 gcc -I. -D_GNU_SOURCE \
+	    -DHOOKTRAIL_VERSION='"0"' -std=gnu17 -O2 -fanalyzer -Werror -c -o /dev/null
+
+fmt-check:
+	clang-format --dry-run --Werror $(SOURCES) $(HEADERS)
+fmt:
+	clang-format -i $(SOURCES) $(HEADERS)
+
+docs:
+	@python3 tests/lint/docs.py
+
+layers:
+	@python3 tests/lint/layers.py
+
+size:
+	@python3 tests/lint/size.py
+
+lint: fmt-check check-headers layers docs tidy analyze size
+
+clean:
+	rm -rf build
+
+.PHONY: all test contract check-headers tidy analyze fmt fmt-check layers size docs lint clean
+.SECONDARY:
+-include $(shell find build -name '*.d' 2>/dev/null)

@@ -1,0 +1,36 @@
+/*
+ * token: bearer tokens with scopes, kept as hashes in STATE/tokens.json (0600).
+ *
+ * The token itself, "hkt_" and 43 characters, is shown once, when it is made.
+ * The file is written whole (fs_replace) under a lock, and read again when it
+ * has changed, so a revoked token is refused at the next request.
+ */
+#pragma once
+
+#include "collector/base/arena.h"
+#include "collector/base/err.h"
+
+enum { TOKEN_TEXT_SIZE = 48, TOKEN_NAME_MAX = 64 };
+
+struct token_info {
+    struct slice id; /* first characters of its hash, for people */
+    struct slice name;
+    unsigned scopes; /* enum web_scope bits */
+    int64_t created_us;
+    int64_t expires_us; /* 0: never */
+};
+
+/* Make one. Errors: ERR_INVALID: the name is taken or not [A-Za-z0-9._-]. */
+bool token_create(const char *path, struct slice name, unsigned scopes, int64_t expires_us,
+                  char ret_token[TOKEN_TEXT_SIZE], struct err *err) MUST_CHECK;
+
+/* Remove the one of that name or id. ERR_NOT_FOUND. */
+bool token_revoke(const char *path, struct slice name, struct err *err) MUST_CHECK;
+
+/* All of them, in the arena. */
+bool token_list(const char *path, struct arena *a, struct token_info **ret, size_t *ret_n,
+                struct err *err) MUST_CHECK;
+
+/* Scopes from "dispatch,query"; false names the unknown word. And back, to text. */
+bool token_scopes_parse(struct slice text, unsigned *ret, struct err *err) MUST_CHECK;
+void token_scopes_format(unsigned scopes, char *ret_text, size_t size);

@@ -1,0 +1,89 @@
+/*
+ * sink: one destination for records.
+ *
+ * A driver embeds `struct sink` as its first member and fills the functions of
+ * `struct sink_ops`. Only the pump calls them, always from the one thread that
+ * owns the sink, so a driver needs no locks.
+ *
+ * A destination that can keep a position in the same transaction as the records
+ * (a database, a transactional topic) implements position(), and so delivers
+ * exactly once. For the others the pump keeps the position itself, and
+ * a crash sends a span again.
+ */
+#pragma once
+
+#include <jansson.h>
+#include <stddef.h>
+
+#include "collector/base/digest.h"
+#include "collector/base/err.h"
+#include "collector/record/types.h"
+
+struct sink;
+struct sink_config;
+
+/* One journalled record, as the reader gave it. */
+struct sink_record {
+    uint64_t seq;
+    enum record_type type;
+    struct digest leaf; /* SHA-256(0x00 || json) */
+    struct slice json;  /* the exact bytes of the record */
+};
+
+/*
+ * A run of one journal, in order. Records borrowed, valid during the call only.
+ * n may be 0: then only the position moves, past a record that was given up.
+ */
+struct span {
+    struct slice journal; /* its id */
+    uint64_t from, to;    /* sequence numbers, both included; gaps may be inside */
+    const struct sink_record *records;
+    size_t n;
+};
+
+/* What became of a span. The pump acts on this and on nothing else. */
+enum sink_result {
+    SINK_OK,     /* the whole span is durable at the destination */
+    SINK_RETRY,  /* nothing counts; send the same span again after a pause */
+    SINK_DOWN,   /* as SINK_RETRY, but close and open the sink first */
+    SINK_REJECT, /* the destination refuses the data itself, and always will */
+    SINK_BROKEN, /* it refuses us (schema, permission, fenced): a person must act */
+};
+
+struct sink_ops {
+    const char *name; /* as written in the config file, e.g. "kafka" */
+
+    /*
+     * Allocate a sink and connect it. On success *ret_sink is owned by the
+     * caller and released with close(). May block up to cfg->timeout_ms.
+     */
+    bool (*open)(const struct sink_config *cfg, struct sink **ret_sink, struct err *err) MUST_CHECK;
+
+    /*
+     * The sequence number that the destination expects next of this journal;
+     * 1 for one it has never seen. NULL where it keeps no position.
+     */
+    bool (*position)(struct sink *s, struct slice journal, uint64_t *ret_next, struct err *err)
+        MUST_CHECK;
+
+    /*
+     * Deliver a span all or nothing, and move the position to to + 1. May block
+     * up to timeout_ms. Fills *err on every result other than SINK_OK.
+     */
+    enum sink_result (*write)(struct sink *s, const struct span *span, struct err *err) MUST_CHECK;
+
+    /* Release everything. Accepts NULL. Never blocks longer than timeout_ms. */
+    void (*close)(struct sink *s);
+};
+
+struct sink_config {
+    struct slice target;    /* driver-specific address; lives as long as the config */
+    int64_t timeout_ms;     /* limit for each blocking call */
+    const json_t *settings; /* the sink's own mapping in hooktrail.yaml, checked; NULL: defaults */
+    const char *name;       /* of this sink: names its dead letters, its transactional id */
+    const char *state_dir;  /* for what a driver must keep beside its destination */
+};
+
+struct sink {
+    const struct sink_ops *ops;
+};
