@@ -7,6 +7,7 @@
 # make lint       everything a reviewer should not have to say
 # make fuzz       60 s a target         make chaos         the long fault tests
 # make bench      every speed target, beside its bare baseline
+# make servers    a PostgreSQL and a Kafka to play with
 # make fmt        format in place     make V=1   show the commands
 CC       ?= cc
 V        ?=
@@ -88,6 +89,10 @@ test: $(TESTS)
 contract: all
 	@python3 tests/contract/run.py $(OUT)/hooktrail tests/contract/cases
 
+# Private servers on free ports, until Ctrl-C.
+servers:
+	@/usr/bin/python3 -m tests.servers
+
 # Each header must compile alone: it includes what it uses.
 check-headers:
 	@for h in $(HEADERS); do \
@@ -121,6 +126,6 @@ lint: fmt-check check-headers layers docs tidy analyze size
 clean:
 	rm -rf build
 
-.PHONY: all test contract check-headers tidy analyze fmt fmt-check layers size docs lint clean
+.PHONY: all test contract servers check-headers tidy analyze fmt fmt-check layers size docs lint clean
 .SECONDARY:
 -include $(shell find build -name '*.d' 2>/dev/null)

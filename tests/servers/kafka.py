@@ -1,0 +1,144 @@
+"""Apache Kafka in KRaft mode on free loopback ports, with its data in a folder of the test.
+
+    with Kafka(folder, brokers=1) as k:
+        k.bootstrap                 # "127.0.0.1:PORT,…"
+        k.stop(0); k.start(0)       # an outage of one broker; kill=True is a crash
+
+The jars come by Maven from pom.xml beside this file into build/kafka, once. Where they
+cannot be had, why_not() says so and the tests that need a broker are skipped with that reason.
+"""
+import glob
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+
+from .ports import free_port, wait_for_port
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+JARS = os.environ.get("HOOKTRAIL_KAFKA_JARS",
+                      os.path.join(HERE, "..", "..", "build", "kafka", "jars"))
+CLUSTER_ID = "hooktrailAAAAAAAAAAAAA"
+START_SECONDS = 90
+HEAP = "-Xmx384m"
+
+_reason = []  # why there is no Kafka, once that is known
+
+
+def _fetch():
+    """Bring the jars. The reason when that fails."""
+    if glob.glob(os.path.join(JARS, "kafka_2.13-*.jar")):
+        return None
+    if not shutil.which("mvn") or not shutil.which("java"):
+        return "Kafka needs java and mvn, which are not installed"
+    os.makedirs(JARS, exist_ok=True)
+    r = subprocess.run(["mvn", "-q", "-B", "-f", os.path.join(HERE, "pom.xml"),
+                        "dependency:copy-dependencies", f"-DoutputDirectory={os.path.abspath(JARS)}"],
+                       capture_output=True, text=True, timeout=600, stdin=subprocess.DEVNULL)
+    if r.returncode == 0:
+        return None
+    last = [line for line in r.stdout.splitlines() if "ERROR" in line][:1]
+    return "Kafka's jars cannot be had: " + (last[0][:200] if last else f"mvn exited {r.returncode}")
+
+
+def why_not():
+    """Why no broker can be started here; None when one can."""
+    if not _reason:
+        _reason.append(_fetch())
+    return _reason[0]
+
+
+class Kafka:
+    """A cluster whose nodes are broker and controller both."""
+
+    def __init__(self, folder=None, brokers=1, settings=()):
+        self.owns_folder = folder is None
+        self.folder = folder or tempfile.mkdtemp(prefix="hooktrail-kafka-")
+        self.n = brokers
+        self.ports = [free_port() for _ in range(brokers)]
+        self.controllers = [free_port() for _ in range(brokers)]
+        self.settings = dict(settings)
+        self.processes = [None] * brokers
+        self.bootstrap = ",".join(f"127.0.0.1:{p}" for p in self.ports)
+
+    def __enter__(self):
+        try:
+            for i in range(self.n):
+                self._format(i)
+            for i in range(self.n):
+                self._spawn(i)
+            for i in range(self.n):
+                self._wait(i)
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_):
+        for i in range(self.n):
+            self.stop(i, kill=True)
+        if self.owns_folder:
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _path(self, i, name):
+        return os.path.join(self.folder, f"node-{i}", name)
+
+    def _java(self, heap, main, *args):
+        return ["java", heap, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp",
+                os.path.join(os.path.abspath(JARS), "*"), main, *args]
+
+    def _format(self, i):
+        os.makedirs(os.path.dirname(self._path(i, "x")), exist_ok=True)
+        copies = min(self.n, 3)
+        settings = {
+            "process.roles": "broker,controller", "node.id": i,
+            "controller.quorum.voters": ",".join(f"{j}@127.0.0.1:{p}"
+                                                 for j, p in enumerate(self.controllers)),
+            "listeners": f"PLAINTEXT://127.0.0.1:{self.ports[i]},"
+                         f"CONTROLLER://127.0.0.1:{self.controllers[i]}",
+            "advertised.listeners": f"PLAINTEXT://127.0.0.1:{self.ports[i]}",
+            "controller.listener.names": "CONTROLLER",
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+            "log.dirs": self._path(i, "data"),
+            "offsets.topic.replication.factor": copies, "offsets.topic.num.partitions": 4,
+            "transaction.state.log.replication.factor": copies,
+            "transaction.state.log.min.isr": max(1, copies - 1),
+            "transaction.state.log.num.partitions": 4,
+            "default.replication.factor": copies, "min.insync.replicas": max(1, copies - 1),
+            "num.partitions": 3, "group.initial.rebalance.delay.ms": 0,
+            "num.network.threads": 2, "num.io.threads": 2, "background.threads": 2,
+            "log.segment.bytes": 64 * 1024 * 1024, **self.settings,
+        }
+        with open(self._path(i, "server.properties"), "w") as f:
+            f.write("".join(f"{k}={v}\n" for k, v in settings.items()))
+        subprocess.run(self._java("-Xmx128m", "kafka.tools.StorageTool", "format", "-t", CLUSTER_ID,
+                                  "-c", self._path(i, "server.properties"), "--ignore-formatted"),
+                       check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def _spawn(self, i):
+        with open(self._path(i, "server.log"), "ab") as log:
+            self.processes[i] = subprocess.Popen(
+                self._java(HEAP, "kafka.Kafka", self._path(i, "server.properties")),
+                stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True)
+
+    def _wait(self, i):
+        p = self.processes[i]
+        if not wait_for_port(self.ports[i], lambda: p.poll() is None, START_SECONDS):
+            raise RuntimeError(f"Kafka did not start; see {self._path(i, 'server.log')}")
+
+    def start(self, i=0):
+        """Start node i again on its ports and data."""
+        self._spawn(i)
+        self._wait(i)
+
+    def stop(self, i=0, kill=False):
+        """End node i; kill=True is a crash."""
+        p, self.processes[i] = self.processes[i], None
+        if p and p.poll() is None:
+            p.send_signal(signal.SIGKILL if kill else signal.SIGTERM)
+            try:
+                p.wait(60)
+            except subprocess.TimeoutExpired:
+                p.kill()
+                p.wait()

@@ -1,0 +1,109 @@
+"""A private PostgreSQL server of Debian's package, with its data in a folder of the test.
+
+    with Postgres(folder) as pg:
+        pg.dsn("postgres")          # "host=127.0.0.1 port=… user=postgres dbname=postgres"
+        pg.stop(); pg.start()       # an outage; `mode` immediate is a crash
+"""
+import glob
+import os
+import pwd
+import shutil
+import subprocess
+import tempfile
+
+from .ports import free_port, wait_for_port
+
+START_SECONDS = 60
+
+
+def bin_dir():
+    """Where the newest installed server's programs are; None without one."""
+    found = sorted(glob.glob("/usr/lib/postgresql/*/bin/initdb"),
+                   key=lambda p: float(p.split("/")[4]))
+    return os.path.dirname(found[-1]) if found else None
+
+
+def why_not():
+    """Why no server can be started here; None when one can."""
+    return None if bin_dir() else "PostgreSQL's server is not installed"
+
+
+class Postgres:
+    """One server. Not started twice on one folder."""
+
+    def __init__(self, folder=None, settings=()):
+        self.owns_folder = folder is None
+        self.folder = folder or tempfile.mkdtemp(prefix="hooktrail-pg-")
+        self.data = os.path.join(self.folder, "data")
+        self.log = os.path.join(self.folder, "server.log")
+        self.port = free_port()
+        self.settings = {"listen_addresses": "127.0.0.1", "port": self.port,
+                         "unix_socket_directories": "", "fsync": "on",
+                         "max_connections": 60, "shared_buffers": "64MB", **dict(settings)}
+        self.process = None
+        # initdb and postgres refuse root: as root they run as the package's own user.
+        self.prefix = []
+        if os.geteuid() == 0:
+            user = pwd.getpwnam("postgres")
+            self.prefix = ["setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}",
+                           "--clear-groups", "--"]
+            os.makedirs(self.folder, exist_ok=True)
+            os.chown(self.folder, user.pw_uid, user.pw_gid)
+
+    def __enter__(self):
+        self.init()
+        self.start()
+        return self
+
+    def __exit__(self, *_):
+        self.stop("immediate")
+        if self.owns_folder:
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+    def program(self, name):
+        return os.path.join(bin_dir(), name)
+
+    def init(self):
+        """Make the cluster, unless the folder has one already."""
+        if os.path.isdir(self.data):
+            return
+        subprocess.run([*self.prefix, self.program("initdb"), "-D", self.data, "-U", "postgres",
+                        "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync"],
+                       check=True, stdout=subprocess.DEVNULL, cwd="/")
+
+    def start(self):
+        """Start and wait until it accepts."""
+        options = [x for k, v in self.settings.items() for x in ("-c", f"{k}={v}")]
+        with open(self.log, "ab") as log:
+            self.process = subprocess.Popen([*self.prefix, self.program("postgres"), "-D",
+                                             self.data, *options], stdout=log, stderr=log, cwd="/",
+                                            stdin=subprocess.DEVNULL, start_new_session=True)
+        if not wait_for_port(self.port, lambda: self.process.poll() is None, START_SECONDS):
+            raise RuntimeError(f"PostgreSQL did not start; see {self.log}")
+        subprocess.run([self.program("pg_isready"), "-q", "-t", "30", "-h", "127.0.0.1", "-p",
+                        str(self.port)], check=True)
+
+    def stop(self, mode="fast"):
+        """`fast` ends cleanly; `immediate` is a crash that recovery must mend."""
+        if self.process and self.process.poll() is None:
+            self.process.send_signal(2 if mode == "fast" else 3)
+            self.process.wait(60)
+        self.process = None
+
+    def dsn(self, dbname="postgres", user="postgres", port=None):
+        return (f"host=127.0.0.1 port={port or self.port} user={user} dbname={dbname} "
+                "connect_timeout=5")
+
+    def psql(self, sql, dbname="postgres"):
+        """Run SQL with psql; its rows, unaligned, a line each."""
+        r = subprocess.run([self.program("psql"), "-XAtq", "-v", "ON_ERROR_STOP=1", "-d",
+                            self.dsn(dbname), "-c", sql], capture_output=True, text=True)
+        if r.returncode:
+            raise RuntimeError(r.stderr.strip())
+        return r.stdout.splitlines()
+
+    def create(self, dbname):
+        """A fresh database; its dsn."""
+        self.psql(f'DROP DATABASE IF EXISTS "{dbname}" WITH (FORCE)')
+        self.psql(f'CREATE DATABASE "{dbname}"')
+        return self.dsn(dbname)
