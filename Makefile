@@ -86,6 +86,27 @@ $(OBJ)/tests/unit/base/test_fs: WRAP := -Wl,--wrap=fsync
 test: $(TESTS)
 	@set -e; for t in $(TESTS); do $$t; done
 
+# The whole programs: pytest, against real servers and real children.
+PYTEST   := /usr/bin/python3 -m pytest -q -p no:cacheprovider
+integration: all
+	HOOKTRAIL_BIN=$(abspath $(OUT)/hooktrail) $(PYTEST) tests/integration
+
+chaos: all
+	HOOKTRAIL_BIN=$(abspath $(OUT)/hooktrail) HOOKTRAIL_CHAOS=long $(PYTEST) -x tests/integration -m chaos
+
+# libFuzzer, under ASan and UBSan; what it found before is the corpus.
+FUZZ_SECONDS ?= 60
+FUZZERS  := $(patsubst tests/fuzz/%.c,build/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
+build/fuzz/fuzz_%: tests/fuzz/fuzz_%.c $(LIB_SRC) $(HEADERS)
+	@$(MAKE) --no-print-directory CC=clang SAN=fuzzer-no-link,address,undefined \
+	    OUT=build/fuzz/objects archives
+	@echo "LINK $@"
+	$(Q)clang $(CPPFLAGS) -std=gnu17 -O1 -g -fsanitize=fuzzer,address,undefined -o $@ $< \
+	    $(patsubst $(OBJ)/%,build/fuzz/objects/obj/%,$(ARCHIVES)) $(LIBS)
+fuzz: $(FUZZERS)
+	@printf '%s\n' $(FUZZERS) | xargs -P 2 -I{} sh tests/fuzz/run.sh {} $(FUZZ_SECONDS)
+archives: $(ARCHIVES)
+
 contract: all
 	@python3 tests/contract/run.py $(OUT)/hooktrail tests/contract/cases
 
@@ -126,6 +147,6 @@ lint: fmt-check check-headers layers docs tidy analyze size
 clean:
 	rm -rf build
 
-.PHONY: all test contract servers check-headers tidy analyze fmt fmt-check layers size docs lint clean
+.PHONY: all test contract integration chaos fuzz archives servers check-headers tidy analyze fmt fmt-check layers size docs lint clean
 .SECONDARY:
 -include $(shell find build -name '*.d' 2>/dev/null)
