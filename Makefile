@@ -63,6 +63,9 @@ $(call lib,$(1)): $(patsubst %.c,$(OBJ)/%.o,$(wildcard $(1)/*.c))
 endef
 $(foreach f,$(FOLDERS),$(eval $(call ARCHIVE,$(f))))
 
+# Embedded by the assembler, which tells no dependencies.
+$(OBJ)/collector/sql/migration.o: $(wildcard collector/sql/migrations/*/*.sql)
+
 # The front: cli/front_*.c. Each role: cli/ROLE_*.c. cli_*.c is shared by all.
 CLI      = $(patsubst %.c,$(OBJ)/%.o,$(wildcard collector/cli/$(1)_*.c collector/cli/cli_*.c))
 $(OUT)/hooktrail: $(call CLI,front) $(ARCHIVES)
