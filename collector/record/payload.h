@@ -54,7 +54,7 @@ bool payload_next(struct payload_iter *it, struct slice *ret_key, struct json_va
 /*
  * The characters of a string value (or of a raw key). A lone surrogate and a NUL
  * become U+FFFD; *ret_replaced (may be NULL) grows by how many did. Without
- * escapes the result is a slice of the text itself.
+ * escapes the result is a slice of the text itself; what is no string, empty.
  * False at the arena's limit.
  */
 bool payload_string(struct slice raw, struct arena *a, struct slice *ret, uint32_t *ret_replaced)

@@ -1,0 +1,202 @@
+/* Walking text that payload_check() has passed. */
+#include "collector/record/payload.h"
+
+#include <string.h>
+
+#include "collector/record/payload_scan.h"
+
+struct slice payload_skip(struct slice s, size_t n)
+{
+    return (struct slice){ .ptr = s.ptr + n, .len = s.len - n };
+}
+
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\n' || c == '\r' || c == '\t';
+}
+
+struct slice payload_skip_blanks(struct slice s)
+{
+    size_t n = 0;
+
+    while (n < s.len && is_blank(s.ptr[n])) {
+        n++;
+    }
+    return n > 0 ? payload_skip(s, n) : s;
+}
+
+/* True when the quote at s.ptr[i] stands behind an odd number of backslashes. */
+static bool is_escaped(struct slice s, size_t i)
+{
+    size_t n = i;
+
+    while (n > 1 && s.ptr[n - 1] == '\\') {
+        n--;
+    }
+    return (i - n) % 2 == 1;
+}
+
+size_t payload_string_length(struct slice s)
+{
+    size_t i = 1;
+
+    while (i < s.len) {
+        const char *quote = memchr(s.ptr + i, '"', s.len - i);
+
+        if (!quote) {
+            break;
+        }
+        i = (size_t)(quote - s.ptr);
+        if (!is_escaped(s, i)) {
+            return i + 1;
+        }
+        i++;
+    }
+    return s.len;
+}
+
+/* Brackets pair up in checked text, so counting them is enough. */
+static size_t container_length(struct slice s)
+{
+    size_t depth = 0;
+    size_t i = 0;
+
+    while (i < s.len) {
+        char c = s.ptr[i];
+
+        if (c == '"') {
+            i += payload_string_length(payload_skip(s, i));
+            continue;
+        }
+        i++;
+        if (c == '{' || c == '[') {
+            depth++;
+        } else if (c == '}' || c == ']') {
+            depth--;
+            if (depth == 0) {
+                break;
+            }
+        }
+    }
+    return i;
+}
+
+static size_t word_length(struct slice s)
+{
+    size_t i = 0;
+
+    while (i < s.len && !is_blank(s.ptr[i]) && !strchr(",:]}", s.ptr[i])) {
+        i++;
+    }
+    return i;
+}
+
+size_t payload_value_length(struct slice s)
+{
+    if (s.len == 0) {
+        return 0;
+    }
+    if (s.ptr[0] == '"') {
+        return payload_string_length(s);
+    }
+    return s.ptr[0] == '{' || s.ptr[0] == '[' ? container_length(s) : word_length(s);
+}
+
+struct json_value payload_value(struct slice raw)
+{
+    static const struct {
+        char first;
+        enum json_kind kind;
+    } kinds[] = {
+        { '"', JSON_KIND_STRING }, { '{', JSON_KIND_OBJECT }, { '[', JSON_KIND_ARRAY },
+        { 'n', JSON_KIND_NULL },   { 't', JSON_KIND_TRUE },   { 'f', JSON_KIND_FALSE },
+    };
+    struct json_value v = { .raw = raw, .kind = JSON_KIND_NONE };
+
+    if (raw.len == 0) {
+        return v;
+    }
+    v.kind = JSON_KIND_NUMBER;
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+        if (raw.ptr[0] == kinds[i].first) {
+            v.kind = kinds[i].kind;
+        }
+    }
+    return v;
+}
+
+struct payload_iter payload_iter(struct json_value container)
+{
+    struct payload_iter it = { .object = container.kind == JSON_KIND_OBJECT };
+
+    if ((it.object || container.kind == JSON_KIND_ARRAY) && container.raw.len >= 2) {
+        it.rest = (struct slice){ .ptr = container.raw.ptr + 1, .len = container.raw.len - 2 };
+        it.rest = payload_skip_blanks(it.rest);
+    }
+    return it;
+}
+
+/* The name at the start of it->rest; the rest then begins with the member's value. */
+static struct slice take_key(struct payload_iter *it)
+{
+    struct slice key = { .ptr = it->rest.ptr, .len = payload_string_length(it->rest) };
+
+    it->rest = payload_skip_blanks(payload_skip(it->rest, key.len));
+    if (it->rest.len > 0) {
+        it->rest = payload_skip_blanks(payload_skip(it->rest, 1));
+    }
+    return key;
+}
+
+bool payload_next(struct payload_iter *it, struct slice *ret_key, struct json_value *ret_value)
+{
+    struct slice key = { 0 };
+
+    if (it->rest.len == 0) {
+        return false;
+    }
+    if (it->object) {
+        key = take_key(it);
+    }
+
+    struct slice raw = { .ptr = it->rest.ptr, .len = payload_value_length(it->rest) };
+
+    it->rest = payload_skip_blanks(payload_skip(it->rest, raw.len));
+    if (it->rest.len > 0) {
+        it->rest = payload_skip_blanks(payload_skip(it->rest, 1));
+    }
+    if (ret_key) {
+        *ret_key = key;
+    }
+    *ret_value = payload_value(raw);
+    return true;
+}
+
+struct json_value payload_get(struct json_value object, struct slice key)
+{
+    struct payload_iter it = payload_iter(object);
+    struct json_value value;
+    struct slice name;
+
+    while (it.object && payload_next(&it, &name, &value)) {
+        if (payload_string_is(name, key)) {
+            return value;
+        }
+    }
+    return (struct json_value){ .kind = JSON_KIND_NONE };
+}
+
+void payload_minify(struct json_value v, struct buf *out)
+{
+    struct slice rest = v.raw;
+
+    while (rest.len > 0) {
+        size_t n = 0;
+
+        while (n < rest.len && !is_blank(rest.ptr[n])) {
+            n += rest.ptr[n] == '"' ? payload_string_length(payload_skip(rest, n)) : 1;
+        }
+        buf_add(out, (struct slice){ .ptr = rest.ptr, .len = n });
+        rest = payload_skip_blanks(payload_skip(rest, n));
+    }
+}
