@@ -1,0 +1,146 @@
+#include "collector/sql/schema.h"
+
+#include "collector/base/clock.h"
+
+/* One number from a query that gives one row. */
+static enum sql_class ask_number(struct sqlite *s, const char *sql, int64_t *ret, struct err *err)
+{
+    CLEANUP(sqlite_finalizep) sqlite3_stmt *stmt = NULL;
+    bool row = false;
+    enum sql_class class = sqlite_prepare(s, sql, &stmt, err);
+
+    if (class == SQL_DONE) {
+        class = sqlite_step(s, stmt, &row, err);
+    }
+    *ret = row ? sqlite3_column_int64(stmt, 0) : 0;
+    return class;
+}
+
+/* 0: an empty database. -1: one without our table, but with others. */
+static enum sql_class current_version(struct sqlite *s, int64_t *ret, struct err *err)
+{
+    int64_t ours = 0;
+    enum sql_class class = ask_number(
+        s, "SELECT count(*) FROM sqlite_schema WHERE name = 'schema_version'", &ours, err);
+
+    if (class != SQL_DONE) {
+        return class;
+    }
+    if (ours > 0) {
+        return ask_number(s, "SELECT max(version) FROM schema_version", ret, err);
+    }
+
+    int64_t others = 0;
+
+    class = ask_number(s, "SELECT count(*) FROM sqlite_schema", &others, err);
+    *ret = others > 0 ? -1 : 0;
+    return class;
+}
+
+static bool too_new(int64_t there, size_t known, struct err *err)
+{
+    return err_set(err, ERR_INVALID,
+                   "the store's schema is version %lld, this program knows up to %zu: use the "
+                   "newer hooktrail that made it",
+                   (long long)there, known);
+}
+
+static enum sql_class note_version(struct sqlite *s, const struct migration *m, struct err *err)
+{
+    CLEANUP(sqlite_finalizep) sqlite3_stmt *stmt = NULL;
+    char now[CLOCK_TEXT_SIZE];
+    enum sql_class class = sqlite_prepare(
+        s, "INSERT INTO schema_version (version, name, applied_at) VALUES (?, ?, ?)", &stmt, err);
+
+    if (class != SQL_DONE) {
+        return class;
+    }
+    clock_format(clock_now_us(), now);
+    sqlite_bind_i64(stmt, 1, m->version);
+    sqlite_bind_word(stmt, 2, m->name);
+    sqlite_bind_word(stmt, 3, now);
+    return sqlite_run(s, stmt, err);
+}
+
+static enum sql_class apply(struct sqlite *s, const struct migration *m, struct err *err)
+{
+    enum sql_class class = sqlite_exec(s, m->sql, err);
+
+    if (class == SQL_DONE) {
+        class = note_version(s, m, err);
+    }
+    if (class != SQL_DONE) {
+        (void)err_wrap(err, "migration %d (%s)", m->version, m->name);
+    }
+    return class;
+}
+
+static enum sql_class apply_missing(struct sqlite *s, const struct migration *list, size_t n,
+                                    struct err *err)
+{
+    int64_t there = 0;
+    enum sql_class class = current_version(s, &there, err);
+
+    if (class != SQL_DONE) {
+        return class;
+    }
+    if (there < 0) {
+        (void)err_set(err, ERR_INVALID, "this is another program's database");
+        return SQL_REFUSED;
+    }
+    if (there > (int64_t)n) {
+        (void)too_new(there, n, err);
+        return SQL_REFUSED;
+    }
+    for (size_t i = (size_t)there; i < n && class == SQL_DONE; i++) {
+        class = apply(s, &list[i], err);
+    }
+    return class;
+}
+
+enum sql_class sqlite_migrate_with(struct sqlite *s, const struct migration *list, size_t n,
+                                   struct err *err)
+{
+    /* The lock comes first, so that of several that start at once one migrates. */
+    enum sql_class class = sqlite_exec(s, "BEGIN IMMEDIATE", err);
+
+    if (class != SQL_DONE) {
+        return class;
+    }
+    class = apply_missing(s, list, n, err);
+    if (class == SQL_DONE) {
+        class = sqlite_exec(s, "COMMIT", err);
+    }
+    if (class != SQL_DONE) {
+        sqlite_rollback(s);
+    }
+    return class;
+}
+
+enum sql_class sqlite_migrate(struct sqlite *s, struct err *err)
+{
+    return sqlite_migrate_with(s, MIGRATIONS_SQLITE, MIGRATIONS_SQLITE_COUNT, err);
+}
+
+bool sqlite_check_schema(struct sqlite *s, struct err *err)
+{
+    int64_t there = 0;
+    int64_t known = (int64_t)MIGRATIONS_SQLITE_COUNT;
+
+    if (current_version(s, &there, err) != SQL_DONE) {
+        return false;
+    }
+    if (there <= 0) {
+        return err_set(err, ERR_NOT_FOUND, "the store is empty (hooktrail ship fills it)");
+    }
+    if (there > known) {
+        return too_new(there, MIGRATIONS_SQLITE_COUNT, err);
+    }
+    if (there < known - 1) {
+        return err_set(err, ERR_INVALID,
+                       "the store's schema is version %lld, this program reads %lld and %lld: "
+                       "hooktrail ship brings it up to date",
+                       (long long)there, (long long)known - 1, (long long)known);
+    }
+    return true;
+}
