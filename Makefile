@@ -21,7 +21,8 @@ WARN := -Wall -Wextra -Wshadow -Wconversion -Wformat=2 -Wstrict-prototypes \
         -Wmissing-prototypes -Wold-style-definition -Wvla -Wundef -Wpointer-arith \
         -Wcast-qual -Wcast-align -Wwrite-strings -Wswitch-enum -Wimplicit-fallthrough \
         -Wnull-dereference -Wdouble-promotion -Werror
-HARD := -fstack-protector-strong -fstack-clash-protection -fno-common -fno-strict-aliasing -fPIE \
+# Hidden symbols: a name of ours can never stand in for one inside a shared library.
+HARD := -fvisibility=hidden -fstack-protector-strong -fstack-clash-protection -fno-common -fno-strict-aliasing -fPIE \
         $(if $(SAN),,-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3)
 VERSION  := 0.1.0
 CPPFLAGS += -I. -D_GNU_SOURCE -DHOOKTRAIL_VERSION='"$(VERSION)"' \
@@ -66,13 +67,13 @@ $(foreach f,$(FOLDERS),$(eval $(call ARCHIVE,$(f))))
 # Embedded by the assembler, which tells no dependencies.
 $(OBJ)/collector/sql/migration.o: $(wildcard collector/sql/migrations/*/*.sql)
 
-# The front: cli/front_*.c. Each role: cli/ROLE_*.c. cli_*.c is shared by all.
-CLI      = $(patsubst %.c,$(OBJ)/%.o,$(wildcard collector/cli/$(1)_*.c collector/cli/cli_*.c))
+# The front: cli/front_*.c, with libc alone. Each role: cli/ROLE_*.c, and cli_*.c, which all share.
+CLI      = $(patsubst %.c,$(OBJ)/%.o,$(wildcard collector/cli/$(1)_*.c))
 $(OUT)/hooktrail: $(call CLI,front) $(ARCHIVES)
 	$(if $(V),,@echo "LINK $@")
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LIBS)
 define ROLE
-$(OUT)/libexec/hooktrail-$(1): $(call CLI,$(1)) $(ARCHIVES)
+$(OUT)/libexec/hooktrail-$(1): $(call CLI,$(1)) $(call CLI,cli) $(ARCHIVES)
 	@mkdir -p $$(@D)
 	$$(if $$(V),,@echo "LINK $$@")
 	$$(Q)$$(CC) $$(LDFLAGS) -o $$@ $$^ $$(LIBS)

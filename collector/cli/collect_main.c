@@ -1,11 +1,10 @@
-#include <stdio.h>
-#include <string.h>
+#include "collector/cli/commands.h"
 
 int main(int argc, char **argv)
 {
-    if (argc == 2 && strcmp(argv[1], "version") == 0) {
-        (void)puts("hooktrail " HOOKTRAIL_VERSION);
-        return 0;
-    }
-    return 2;
+    static const struct cli_command *const commands[] = {
+        &version_command,
+    };
+
+    return cli_main(argc, argv, commands, sizeof(commands) / sizeof(commands[0]));
 }

@@ -1,0 +1,216 @@
+#include "collector/cli/cli.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "collector/base/mem.h"
+#include "collector/base/suggest.h"
+
+enum color { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
+
+struct globals {
+    struct cli cli;
+    enum color color;
+    bool help;
+};
+
+/*
+ * The value of option `name` when argv[*i] is `--name=VALUE` or `--name VALUE`, and
+ * *i then stands on its last word. NULL when it is another word; *missing
+ * when there is no value.
+ */
+static const char *value_of(const char *name, char **argv, int *i, bool *missing)
+{
+    size_t len = strlen(name);
+    const char *word = argv[*i];
+
+    if (strncmp(word, "--", 2) != 0 || strncmp(word + 2, name, len) != 0) {
+        return NULL;
+    }
+    if (word[2 + len] == '=') {
+        return word + 2 + len + 1;
+    }
+    if (word[2 + len] != '\0') {
+        return NULL;
+    }
+    if (!argv[*i + 1]) {
+        *missing = true;
+        return "";
+    }
+    return argv[++*i];
+}
+
+/* Read a word of --color. False when it is none. */
+static bool set_color(struct globals *g, const char *word)
+{
+    static const char *const words[] = { "auto", "always", "never" };
+
+    for (int i = 0; i < 3; i++) {
+        if (strcmp(word, words[i]) == 0) {
+            g->color = (enum color)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+enum taken { TAKEN_NO, TAKEN_YES, TAKEN_BAD };
+
+/* Take argv[*i] (and its value) when it is a global option. */
+static enum taken take_global(struct globals *g, char **argv, int *i)
+{
+    const char *word = argv[*i];
+    bool missing = false;
+    const char *value;
+
+    if (strcmp(word, "--json") == 0) {
+        g->cli.json = true;
+        return TAKEN_YES;
+    }
+    if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0) {
+        g->help = true;
+        return TAKEN_YES;
+    }
+
+    value = value_of("config", argv, i, &missing);
+    if (value) {
+        g->cli.config = value;
+    } else {
+        value = value_of("state", argv, i, &missing);
+        if (value) {
+            g->cli.state = value;
+        }
+    }
+    if (!value) {
+        value = value_of("color", argv, i, &missing);
+        if (value && !missing && !set_color(g, value)) {
+            (void)fprintf(stderr, "hooktrail: --color takes auto, always or never\n");
+            return TAKEN_BAD;
+        }
+    }
+    if (missing || (value && !*value)) {
+        (void)fprintf(stderr, "hooktrail: %s needs a value\n", word);
+        return TAKEN_BAD;
+    }
+    return value ? TAKEN_YES : TAKEN_NO;
+}
+
+/* Take the global options out of argv; *ret_argc words stay. */
+static bool take_globals(struct globals *g, int argc, char **argv, int *ret_argc)
+{
+    int kept = 1;
+    bool operands = false;
+
+    for (int i = 1; i < argc; i++) {
+        enum taken taken = operands ? TAKEN_NO : take_global(g, argv, &i);
+
+        if (taken == TAKEN_BAD) {
+            return false;
+        }
+        if (taken == TAKEN_NO) {
+            operands = operands || strcmp(argv[i], "--") == 0;
+            argv[kept++] = argv[i];
+        }
+    }
+    argv[kept] = NULL;
+    *ret_argc = kept;
+    return true;
+}
+
+/* What stdout is, and whether it wants colour (no-color.org). */
+static void look_at_terminal(struct globals *g)
+{
+    const char *no_color = getenv("NO_COLOR");
+    const char *term = getenv("TERM");
+    bool dumb = !term || strcmp(term, "dumb") == 0;
+    struct winsize size = { 0 };
+
+    g->cli.terminal = isatty(STDOUT_FILENO) == 1;
+    if (g->cli.terminal && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0) {
+        g->cli.width = size.ws_col;
+    }
+    switch (g->color) {
+    case COLOR_ALWAYS:
+        g->cli.color = true;
+        break;
+    case COLOR_NEVER:
+        break;
+    case COLOR_AUTO:
+        g->cli.color = g->cli.terminal && !dumb && (!no_color || !*no_color);
+        break;
+    }
+}
+
+static const struct cli_command *find(const struct cli_command *const *commands, size_t n,
+                                      const char *name)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (strcmp(commands[i]->name, name) == 0) {
+            return commands[i];
+        }
+    }
+    return NULL;
+}
+
+static int unknown(const struct cli_command *const *commands, size_t n, const char *name)
+{
+    const char **names = xcalloc(n + 1, sizeof(*names));
+
+    for (size_t i = 0; i < n; i++) {
+        names[i] = commands[i]->name;
+    }
+
+    const char *near = suggest_name(slice_from_cstr(name), names, n);
+
+    (void)fprintf(stderr, "hooktrail: there is no command '%s'%s%s%s\n", name,
+                  near ? "; did you mean '" : "", near ? near : "",
+                  near ? "'?" : "; see 'hooktrail help'");
+    free(names);
+    return CLI_USAGE;
+}
+
+static int help(const struct cli_command *c)
+{
+    (void)printf("Usage: hooktrail [--config FILE] [--state DIR] %s %s\n\n%s\n", c->name, c->usage,
+                 c->help);
+    return fflush(stdout) == 0 ? CLI_DONE : CLI_FAILED;
+}
+
+/* The words of argv from `first` on are the command and its arguments. */
+static int run(struct globals *g, const struct cli_command *c, int argc, char **argv)
+{
+    g->cli.command = c->name;
+    look_at_terminal(g);
+
+    int code = c->run(&g->cli, argc, argv);
+
+    if (code == CLI_DONE && !cli_flush(&g->cli)) {
+        return CLI_FAILED;
+    }
+    return code;
+}
+
+int cli_main(int argc, char **argv, const struct cli_command *const *commands, size_t n)
+{
+    struct globals g = { 0 };
+
+    /* A reader that goes away (`| head`) shows as a failed write, not as our death. */
+    (void)signal(SIGPIPE, SIG_IGN);
+    if (!take_globals(&g, argc, argv, &argc)) {
+        return CLI_USAGE;
+    }
+    if (argc < 2) {
+        (void)fprintf(stderr, "hooktrail: no command; see 'hooktrail help'\n");
+        return CLI_USAGE;
+    }
+
+    const struct cli_command *c = find(commands, n, argv[1]);
+
+    if (!c) {
+        return unknown(commands, n, argv[1]);
+    }
+    return g.help ? help(c) : run(&g, c, argc - 1, argv + 1);
+}

@@ -1,0 +1,128 @@
+#include "collector/cli/cli.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "collector/base/utf8.h"
+
+int cli_usage(const struct cli *cli, const char *fmt, ...)
+{
+    va_list ap;
+
+    (void)fprintf(stderr, "hooktrail %s: ", cli->command);
+    va_start(ap, fmt);
+    (void)vfprintf(stderr, fmt, ap);
+    va_end(ap);
+    (void)fprintf(stderr, "; see 'hooktrail help %s'\n", cli->command);
+    return CLI_USAGE;
+}
+
+int cli_fail(const struct cli *cli, const struct err *err)
+{
+    (void)fprintf(stderr, "hooktrail %s: %s\n", cli->command, err->text);
+    switch (err->code) {
+    case ERR_INVALID:
+    case ERR_TOO_BIG:
+        return CLI_USAGE;
+    case ERR_NOT_FOUND:
+        return CLI_NEGATIVE;
+    case ERR_NONE:
+    case ERR_AGAIN:
+    case ERR_IO:
+    case ERR_CORRUPT:
+        return CLI_FAILED;
+    }
+    return CLI_FAILED;
+}
+
+const char *cli_style(const struct cli *cli, enum cli_style style)
+{
+    static const char *const codes[] = {
+        [CLI_PLAIN] = "",        [CLI_BOLD] = "\033[1m",   [CLI_DIM] = "\033[2m",
+        [CLI_RED] = "\033[31m",  [CLI_GREEN] = "\033[32m", [CLI_YELLOW] = "\033[33m",
+        [CLI_CYAN] = "\033[36m",
+    };
+
+    return cli->color ? codes[style] : "";
+}
+
+const char *cli_plain(const struct cli *cli)
+{
+    return cli->color ? "\033[0m" : "";
+}
+
+/* C1 controls (U+0080 to U+009F) steer some terminals as ESC sequences do. */
+static bool is_control(struct slice c)
+{
+    unsigned char first = (unsigned char)c.ptr[0];
+
+    return first < 0x20 || first == 0x7f ||
+           (c.len == 2 && first == 0xc2 && (unsigned char)c.ptr[1] < 0xa0);
+}
+
+void cli_put(FILE *out, struct slice text, bool keep_lines)
+{
+    while (text.len > 0) {
+        size_t n = utf8_length(text);
+        struct slice c = { .ptr = text.ptr, .len = n > 0 ? n : 1 };
+        bool line = c.ptr[0] == '\n' || c.ptr[0] == '\t';
+
+        if (n == 0 || (is_control(c) && !(line && keep_lines))) {
+            (void)fprintf(out, "\\x%02x", (unsigned char)c.ptr[c.len - 1]);
+        } else {
+            (void)fwrite(c.ptr, 1, c.len, out);
+        }
+        text.ptr += c.len;
+        text.len -= c.len;
+    }
+}
+
+int cli_print_json(const struct cli *cli, const json_t *value)
+{
+    size_t flags = JSON_ENCODE_ANY | (cli->terminal ? JSON_INDENT(2) : JSON_COMPACT);
+
+    if (json_dumpf(value, stdout, flags) != 0 || fputc('\n', stdout) == EOF) {
+        (void)fprintf(stderr, "hooktrail %s: cannot write the result\n", cli->command);
+        return CLI_FAILED;
+    }
+    return CLI_DONE;
+}
+
+bool cli_flush(const struct cli *cli)
+{
+    bool ok = fflush(stdout) == 0 && ferror(stdout) == 0;
+
+    if (!ok && errno != EPIPE) {
+        (void)fprintf(stderr, "hooktrail %s: stdout: %s\n", cli->command, strerror(errno));
+    }
+    return ok;
+}
+
+bool cli_read_all(int fd, struct buf *ret, struct err *err)
+{
+    enum { CHUNK_BYTES = 64 * 1024 };
+
+    for (;;) {
+        size_t room = ret->max_bytes - ret->len_bytes;
+        char over;
+        size_t want = room < CHUNK_BYTES ? room : CHUNK_BYTES;
+        char *at = want > 0 ? buf_reserve(ret, want) : &over;
+        ssize_t n = read(fd, at, want > 0 ? want : 1);
+
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n < 0) {
+            return err_errno(err, errno, "read");
+        }
+        if (n == 0) {
+            return true;
+        }
+        if (want == 0) {
+            return err_set(err, ERR_TOO_BIG, "the input is larger than %zu bytes", ret->max_bytes);
+        }
+        ret->len_bytes += (size_t)n;
+    }
+}

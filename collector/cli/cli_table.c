@@ -1,0 +1,123 @@
+#include "collector/cli/cli.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include "collector/base/mem.h"
+#include "collector/base/utf8.h"
+
+enum {
+    TEXT_MAX_BYTES = 64 * 1024 * 1024, /* of all cells */
+    GAP = 2,                           /* blanks between columns */
+};
+
+struct cli_cell {
+    size_t from, len; /* in the table's text */
+    size_t chars;
+    enum cli_style style;
+};
+
+static const char *head_text(const char *head)
+{
+    return head[0] == '>' ? head + 1 : head;
+}
+
+void cli_table_init(struct cli_table *t, const struct cli *cli, const char *const *heads,
+                    size_t columns)
+{
+    *t = (struct cli_table){ .cli = cli, .columns = columns, .heads = heads };
+    buf_init(&t->text, TEXT_MAX_BYTES);
+    for (size_t i = 0; i < columns; i++) {
+        t->width[i] = utf8_count(slice_from_cstr(head_text(heads[i])));
+    }
+}
+
+void cli_table_done(struct cli_table *t)
+{
+    free(t->cells);
+    t->cells = NULL;
+    buf_done(&t->text);
+}
+
+/* The text as cli_put() would write it, so that its width is known. */
+static void add_visible(struct buf *b, struct slice text)
+{
+    char *out = NULL;
+    size_t len = 0;
+    FILE *f = open_memstream(&out, &len);
+
+    if (!f) {
+        abort();
+    }
+    cli_put(f, text, false);
+    if (fclose(f) == 0) {
+        buf_add(b, (struct slice){ .ptr = out, .len = len });
+    }
+    free(out);
+}
+
+void cli_table_cell(struct cli_table *t, enum cli_style style, struct slice text)
+{
+    if (t->n == t->cap) {
+        t->cap = t->cap > 0 ? t->cap * 2 : 64;
+        t->cells = xrealloc(t->cells, t->cap * sizeof(*t->cells));
+    }
+
+    struct cli_cell *c = &t->cells[t->n];
+    size_t *width = &t->width[t->n % t->columns];
+
+    *c = (struct cli_cell){ .from = t->text.len_bytes, .style = style };
+    add_visible(&t->text, text);
+    c->len = t->text.len_bytes - c->from;
+    c->chars = utf8_count((struct slice){ .ptr = t->text.ptr + c->from, .len = c->len });
+    *width = c->chars > *width ? c->chars : *width;
+    t->n++;
+}
+
+void cli_table_cellf(struct cli_table *t, enum cli_style style, const char *fmt, ...)
+{
+    char text[256];
+    va_list ap;
+
+    va_start(ap, fmt);
+    (void)vsnprintf(text, sizeof(text), fmt, ap);
+    va_end(ap);
+    cli_table_cell(t, style, slice_from_cstr(text));
+}
+
+/* One cell; the last column has no blanks behind it, and ends at the terminal's edge. */
+static void put_cell(const struct cli_table *t, size_t column, enum cli_style style,
+                     struct slice text)
+{
+    size_t chars = utf8_count(text);
+    size_t pad = t->width[column] - chars;
+    bool last = column + 1 == t->columns;
+    bool right = t->heads[column][0] == '>';
+    size_t before = 0;
+
+    for (size_t i = 0; i < column; i++) {
+        before += t->width[i] + GAP;
+    }
+    if (last && t->cli->width > before && chars > t->cli->width - before) {
+        text = utf8_prefix(text, t->cli->width - before);
+    }
+    (void)printf("%*s%s%" SLICE_FMT "%s%*s", right ? (int)pad : 0, "", cli_style(t->cli, style),
+                 SLICE_ARG(text), style == CLI_PLAIN ? "" : cli_plain(t->cli),
+                 last ? 0 : (int)(GAP + (right ? 0 : pad)), "");
+    if (last) {
+        (void)putchar('\n');
+    }
+}
+
+void cli_table_print(const struct cli_table *t)
+{
+    for (size_t i = 0; i < t->columns; i++) {
+        put_cell(t, i, CLI_BOLD, slice_from_cstr(head_text(t->heads[i])));
+    }
+    for (size_t i = 0; i < t->n; i++) {
+        const struct cli_cell *c = &t->cells[i];
+
+        put_cell(t, i % t->columns, c->style,
+                 (struct slice){ .ptr = t->text.ptr + c->from, .len = c->len });
+    }
+}
