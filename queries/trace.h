@@ -2,27 +2,67 @@
  * trace: what happened in one thread, as a timeline.
  *
  * One answer, three faces: the JSON of GET /v1/threads/{id}/trace, of
- * `hooktrail trace --json`, and the timeline that `hooktrail trace` draws from it.
+ * `hooktrail trace --json` (trace_json), and the timeline that `hooktrail trace`
+ * draws (trace_print). Records in the JSON are the bytes that were journalled:
+ * what hooks and tools sent is never read and written again.
  */
 #pragma once
 
-#include <stdio.h>
-
+#include "collector/base/arena.h"
+#include "collector/base/buf.h"
+#include "collector/record/record.h"
+#include "queries/paint.h"
 #include "queries/store.h"
+
+enum {
+    TRACE_LIMIT = 1000, /* events where no limit is asked for */
+    TRACE_ARENA_BYTES = 256 * 1024 * 1024,
+};
 
 struct trace_options {
     struct slice thread;
     int64_t from_us; /* 0: from its beginning */
     int64_t to_us;   /* 0: to its end */
-    uint32_t limit;  /* events; 0: 1000 */
+    uint32_t limit;  /* events; 0: TRACE_LIMIT */
+};
+
+/* One event. Everything points into the arena that the trace was made in. */
+struct trace_event {
+    enum record_type type; /* evaluation, tool execution, or gap */
+    int64_t at_us;         /* its place; of a gap: when the losses began */
+    struct slice body;     /* the record as it was journalled */
+    union {
+        struct evaluation evaluation;
+        struct tool_execution tool;
+        struct gap gap;
+    };
+};
+
+struct trace {
+    struct slice thread;
+    int64_t from_us; /* of the first and the last event */
+    int64_t to_us;
+    struct trace_event *events; /* oldest first */
+    size_t n;
+    bool truncated;     /* there is more behind the limit */
+    int64_t next_us;    /* when truncated: where to go on (--from) */
+    size_t evaluations; /* how many events are evaluations */
 };
 
 /*
- * {"thread_id","from","to","events":[{"time","kind":"evaluation"|"tool_execution",…record…}],
- *  "truncated":bool}; owned by the caller (json_decref). ERR_NOT_FOUND: no record of that thread.
+ * Ask the store. Gaps of the journal that fall into the thread's time are events
+ * too: what they cover may be missing.
+ * Errors: ERR_NOT_FOUND: no record of that thread (in that time); the store's.
  */
-bool trace_query(struct store *s, const struct trace_options *o, json_t **ret, struct err *err)
-    MUST_CHECK;
+bool trace_query(struct store *s, const struct trace_options *o, struct arena *a, struct trace *ret,
+                 struct err *err) MUST_CHECK;
 
-/* Draw it for people. `color`: ANSI colours. `all`: skipped hooks too, each on a line. */
-void trace_print(const json_t *trace, FILE *out, bool color, bool all);
+/*
+ * Append, with a newline at the end:
+ * {"thread_id","from","to","events":[{"kind":"evaluation|tool_execution|gap",…the record…}],
+ *  "truncated":bool,"next_from"?}
+ */
+void trace_json(const struct trace *t, struct buf *out);
+
+/* Draw it for people. `all`: each hook on a line, tool executions too. */
+void trace_print(const struct trace *t, const struct paint *p, bool all);

@@ -1,0 +1,367 @@
+#include "queries/trace.h"
+
+#include <inttypes.h>
+
+/*
+ * A line an event: time, event, tool, decision, duration, what ran; below it,
+ * indented, the hooks that somebody has to know of and why others did not run.
+ */
+
+enum {
+    LINE_BYTES = 4096,
+    CLOCK_COLUMNS = 12,
+    EVENT_COLUMNS = 12,
+    TOOL_COLUMNS = 20,
+    DECISION_COLUMNS = 11,
+    DURATION_COLUMNS = 8,
+    DETAIL_INDENT = 16,
+};
+
+static const int64_t day_us = 24LL * 3600 * 1000 * 1000;
+
+static void gap_between(const struct paint *p)
+{
+    (void)fputs("  ", p->out);
+}
+
+static void clock_column(const struct paint *p, int64_t us)
+{
+    CLEANUP(buf_done) struct buf b;
+
+    buf_init(&b, LINE_BYTES);
+    paint_clock(&b, us);
+    paint_text(p, COLOR_DIM, buf_slice(&b), CLOCK_COLUMNS);
+    gap_between(p);
+}
+
+static void duration_column(const struct paint *p, int64_t us)
+{
+    CLEANUP(buf_done) struct buf b;
+
+    buf_init(&b, LINE_BYTES);
+    paint_duration(&b, us);
+    (void)fprintf(p->out, "%*s", (int)(DURATION_COLUMNS - (int)b.len_bytes), "");
+    paint_text(p, COLOR_NONE, buf_slice(&b), 0);
+}
+
+/* "3 skipped (2 matcher, 1 inactive)"; nothing when none was. */
+static void add_skipped(struct buf *b, const struct evaluation *e)
+{
+    size_t counts[SKIP_REASON_COUNT] = { 0 };
+    size_t all = 0;
+    const char *comma = "";
+
+    for (size_t i = 0; i < e->n_hooks; i++) {
+        if (e->hooks[i].decision == DECISION_SKIPPED) {
+            counts[e->hooks[i].skip_reason]++;
+            all++;
+        }
+    }
+    if (all == 0) {
+        return;
+    }
+    buf_addf(b, "%zu skipped (", all);
+    for (int i = 1; i < SKIP_REASON_COUNT; i++) {
+        if (counts[i] > 0) {
+            buf_addf(b, "%s%zu %s", comma, counts[i], skip_reason_name((enum skip_reason)i));
+            comma = ", ";
+        }
+    }
+    buf_add_char(b, ')');
+}
+
+/* "2 ran, 3 skipped (…)". */
+static void summary_column(const struct paint *p, const struct evaluation *e)
+{
+    CLEANUP(buf_done) struct buf b;
+
+    buf_init(&b, LINE_BYTES);
+    if (e->hooks_run > 0) {
+        buf_addf(&b, "%" PRIu32 " ran", e->hooks_run);
+    }
+    if (e->n_hooks > e->hooks_run && b.len_bytes > 0) {
+        buf_add(&b, SLICE(", "));
+    }
+    add_skipped(&b, e);
+    if (b.len_bytes == 0) {
+        buf_add(&b, SLICE("no hooks"));
+    }
+    gap_between(p);
+    paint_text(p, COLOR_DIM, buf_slice(&b), 0);
+}
+
+/* "slow-check: timed out after 2.00 s, let through (failMode allow)". */
+static void add_failure(struct buf *b, const struct execution *x)
+{
+    if (x->timed_out) {
+        buf_add(b, SLICE("timed out after "));
+        paint_duration(b, x->duration_us);
+    } else if (x->signal > 0) {
+        buf_addf(b, "ended by signal %" PRId32, x->signal);
+    } else if (x->has_exit_code && x->cause == CAUSE_EXIT_CODE) {
+        buf_addf(b, "failed with exit code %" PRId32, x->exit_code);
+    } else {
+        buf_addf(b, "failed (%s)", x->cause ? cause_name(x->cause) : "no cause told");
+    }
+    if (x->fail_mode.len > 0) {
+        buf_addf(b, ", failMode %" SLICE_FMT, SLICE_ARG(x->fail_mode));
+    }
+    if (x->intended != DECISION_NONE) {
+        buf_addf(b, "; its output meant %s", decision_name(x->intended));
+    }
+}
+
+/* What one hook did, behind its name. */
+static void add_outcome(struct buf *b, const struct execution *x)
+{
+    if (x->decision == DECISION_SKIPPED) {
+        buf_addf(b, "skipped: %s", skip_reason_name(x->skip_reason));
+        if (x->skip_reason == SKIP_MATCHER) {
+            buf_addf(b, " '%" SLICE_FMT "'", SLICE_ARG(x->matcher));
+        }
+    } else if (x->decision == DECISION_ERROR) {
+        add_failure(b, x);
+    } else {
+        buf_addf(b, "%s", decision_name(x->decision));
+        if (x->blank_reason) {
+            buf_add(b, SLICE(" (its reason was blank, so it counted for nothing)"));
+        }
+    }
+    if (x->matcher_mode == MATCHER_EXACT_FALLBACK) {
+        buf_add(b, SLICE(" (pattern unusable, compared as an exact string)"));
+    }
+    if (x->reason.text.len > 0) {
+        buf_addf(b, ": %" SLICE_FMT, SLICE_ARG(x->reason.text));
+    }
+}
+
+static void hook_line(const struct paint *p, const struct execution *x, bool all)
+{
+    CLEANUP(buf_done) struct buf b;
+
+    buf_init(&b, LINE_BYTES);
+    buf_addf(&b, "%" SLICE_FMT "  ", SLICE_ARG(x->hook_name));
+    if (all) {
+        buf_addf(&b, "%s  ", tier_name(x->tier));
+    }
+    add_outcome(&b, x);
+    if (x->decision != DECISION_SKIPPED && !x->timed_out) {
+        buf_add(&b, SLICE(", "));
+        paint_duration(&b, x->duration_us);
+    }
+    if (x->left_behind > 0) {
+        buf_addf(&b, ", left %" PRIu32 " processes behind", x->left_behind);
+    }
+    paint_paragraph(p, paint_decision_color(x->decision), DETAIL_INDENT, buf_slice(&b));
+}
+
+/* Without --all: the hooks that decided something, failed, or whose pattern is broken. */
+static bool is_notable(const struct execution *x)
+{
+    return (x->decision != DECISION_PASS && x->decision != DECISION_SKIPPED) || x->blank_reason ||
+           x->left_behind > 0;
+}
+
+static void evaluation_details(const struct paint *p, const struct evaluation *e, bool all)
+{
+    bool told = false;
+
+    for (size_t i = 0; i < e->n_hooks; i++) {
+        if (all || is_notable(&e->hooks[i])) {
+            hook_line(p, &e->hooks[i], all);
+            told = true;
+        }
+    }
+    if (!told && e->reason.text.len > 0) {
+        paint_paragraph(p, paint_decision_color(e->final_decision), DETAIL_INDENT, e->reason.text);
+    }
+}
+
+static void evaluation_lines(const struct paint *p, const struct evaluation *e, bool all)
+{
+    CLEANUP(buf_done) struct buf event;
+
+    buf_init(&event, LINE_BYTES);
+    buf_addf(&event, "%" SLICE_FMT, SLICE_ARG(e->hook_event_type));
+    if (e->chain == CHAIN_PROMPT || e->chain == CHAIN_COMMAND) {
+        buf_addf(&event, "/%s", chain_kind_name(e->chain));
+    }
+    clock_column(p, e->head.time_us);
+    paint_text(p, COLOR_CYAN, buf_slice(&event), EVENT_COLUMNS);
+    gap_between(p);
+    paint_text(p, COLOR_BOLD, e->tool_name, TOOL_COLUMNS);
+    gap_between(p);
+    paint_text(p, paint_decision_color(e->final_decision),
+               slice_from_cstr(decision_name(e->final_decision)), DECISION_COLUMNS);
+    duration_column(p, e->duration_us);
+    summary_column(p, e);
+    (void)fputc('\n', p->out);
+    evaluation_details(p, e, all);
+}
+
+static struct slice tool_outcome(const struct tool_execution *t)
+{
+    if (t->phase == PHASE_START || !t->has_succeeded) {
+        return slice_from_cstr(tool_phase_name(t->phase));
+    }
+    return t->tool_succeeded ? SLICE("succeeded") : SLICE("failed");
+}
+
+static void tool_line(const struct paint *p, const struct tool_execution *t)
+{
+    enum color color = t->has_succeeded && !t->tool_succeeded ? COLOR_RED : COLOR_DIM;
+
+    clock_column(p, t->head.time_us);
+    paint_text(p, COLOR_DIM, t->phase == PHASE_START ? SLICE("tool starts") : SLICE("tool ends"),
+               EVENT_COLUMNS);
+    gap_between(p);
+    paint_text(p, COLOR_BOLD, t->tool_name, TOOL_COLUMNS);
+    gap_between(p);
+    paint_text(p, color, tool_outcome(t), 0);
+    if (t->call_id.len > 0) {
+        (void)fputs("  call ", p->out);
+        paint_text(p, COLOR_DIM, t->call_id, 0);
+    }
+    (void)fputc('\n', p->out);
+}
+
+static void gap_line(const struct paint *p, const struct trace_event *e)
+{
+    CLEANUP(buf_done) struct buf b;
+
+    buf_init(&b, LINE_BYTES);
+    clock_column(p, e->at_us);
+    if (e->gap.known) {
+        buf_addf(&b, "GAP: %" PRIu64 " records were lost (%" SLICE_FMT ")", e->gap.lost,
+                 SLICE_ARG(e->gap.cause));
+    } else {
+        buf_addf(&b, "GAP: records may be missing (%" SLICE_FMT ")", SLICE_ARG(e->gap.cause));
+    }
+    if (e->gap.last_us > e->at_us) {
+        buf_add(&b, SLICE(", until "));
+        paint_clock(&b, e->gap.last_us);
+    }
+    paint_text(p, COLOR_YELLOW, buf_slice(&b), 0);
+    (void)fputc('\n', p->out);
+}
+
+/* Whose loop the coming events are of, when that changes. */
+static void agent_line(const struct paint *p, const struct evaluation *e)
+{
+    CLEANUP(buf_done) struct buf b;
+
+    buf_init(&b, LINE_BYTES);
+    buf_addf(&b, "%s %" SLICE_FMT, e->child ? "child agent" : "agent", SLICE_ARG(e->agent_name));
+    paint_text(p, COLOR_BOLD, buf_slice(&b), 0);
+    (void)fputc('\n', p->out);
+}
+
+static void date_line(const struct paint *p, int64_t us)
+{
+    CLEANUP(buf_done) struct buf b;
+
+    buf_init(&b, LINE_BYTES);
+    paint_date(&b, us);
+    paint_text(p, COLOR_DIM, buf_slice(&b), 0);
+    (void)fputc('\n', p->out);
+}
+
+/* A tool execution of a dispatch that stands in the trace itself says nothing new. */
+static bool is_told_by_evaluation(const struct trace_event *e)
+{
+    return e->type == RECORD_TOOL_EXECUTION && e->tool.dispatch_id.len > 0 &&
+           (!e->tool.has_succeeded || e->tool.tool_succeeded);
+}
+
+static void event_lines(const struct paint *p, const struct trace_event *e, bool all)
+{
+    if (e->type == RECORD_HOOK_EVALUATION) {
+        evaluation_lines(p, &e->evaluation, all);
+    } else if (e->type == RECORD_GAP) {
+        gap_line(p, e);
+    } else if (all || !is_told_by_evaluation(e)) {
+        tool_line(p, &e->tool);
+    }
+}
+
+struct tally {
+    size_t blocked; /* reject and deny */
+    size_t asked;
+    size_t failed; /* hooks */
+    size_t timed_out;
+};
+
+static struct tally count(const struct trace *t)
+{
+    struct tally tally = { 0 };
+
+    for (size_t i = 0; i < t->n; i++) {
+        const struct evaluation *e = &t->events[i].evaluation;
+
+        if (t->events[i].type != RECORD_HOOK_EVALUATION) {
+            continue;
+        }
+        tally.blocked += e->final_decision == DECISION_DENY || e->final_decision == DECISION_REJECT;
+        tally.asked += e->final_decision == DECISION_ASK;
+        for (size_t k = 0; k < e->n_hooks; k++) {
+            tally.timed_out += e->hooks[k].timed_out;
+            tally.failed += e->hooks[k].decision == DECISION_ERROR && !e->hooks[k].timed_out;
+        }
+    }
+    return tally;
+}
+
+static void header_lines(const struct paint *p, const struct trace *t)
+{
+    CLEANUP(buf_done) struct buf b;
+    struct tally tally = count(t);
+
+    buf_init(&b, LINE_BYTES);
+    paint_text(p, COLOR_BOLD, SLICE("thread "), 0);
+    paint_text(p, COLOR_BOLD, t->thread, 0);
+    buf_addf(&b, "  %zu evaluations in ", t->evaluations);
+    paint_duration(&b, t->to_us - t->from_us);
+    buf_addf(&b, ": %zu blocked, %zu asked, %zu hooks failed, %zu timed out", tally.blocked,
+             tally.asked, tally.failed, tally.timed_out);
+    paint_text(p, COLOR_NONE, buf_slice(&b), 0);
+    (void)fputc('\n', p->out);
+}
+
+static void more_line(const struct paint *p, const struct trace *t)
+{
+    CLEANUP(buf_done) struct buf b;
+    char text[64];
+
+    buf_init(&b, LINE_BYTES);
+    paint_date(&b, t->next_us);
+    buf_add_char(&b, 'T');
+    paint_clock(&b, t->next_us);
+    (void)snprintf(text, sizeof(text), "There is more: --from %sZ, or a higher --limit",
+                   buf_cstr(&b));
+    paint_text(p, COLOR_YELLOW, slice_from_cstr(text), 0);
+    (void)fputc('\n', p->out);
+}
+
+void trace_print(const struct trace *t, const struct paint *p, bool all)
+{
+    struct slice agent = { 0 };
+    int64_t day = -1;
+
+    header_lines(p, t);
+    for (size_t i = 0; i < t->n; i++) {
+        const struct trace_event *e = &t->events[i];
+
+        if (e->at_us / day_us != day) {
+            day = e->at_us / day_us;
+            date_line(p, e->at_us);
+        }
+        if (e->type == RECORD_HOOK_EVALUATION && !slice_equal(e->evaluation.agent_name, agent)) {
+            agent = e->evaluation.agent_name;
+            agent_line(p, &e->evaluation);
+        }
+        event_lines(p, e, all);
+    }
+    if (t->truncated) {
+        more_line(p, t);
+    }
+}
