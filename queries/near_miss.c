@@ -1,0 +1,152 @@
+#include "queries/near_miss.h"
+
+#include <string.h>
+
+#include "collector/base/buf.h"
+#include "collector/match/matcher.h"
+#include "queries/say.h"
+#include "queries/similar.h"
+
+enum { PATTERN_MAX_BYTES = 64 * 1024 };
+
+static void free_matcher(struct matcher **m)
+{
+    matcher_free(*m);
+    *m = NULL;
+}
+
+/* Would before + pattern + behind match, as a regular expression? */
+static bool would_match(const char *before, struct slice pattern, const char *behind,
+                        struct slice tool)
+{
+    CLEANUP(buf_done) struct buf b;
+    enum matcher_rule rule;
+
+    buf_init(&b, PATTERN_MAX_BYTES);
+    buf_add(&b, slice_from_cstr(before));
+    buf_add(&b, pattern);
+    buf_add(&b, slice_from_cstr(behind));
+
+    CLEANUP(free_matcher) struct matcher *m = matcher_new(buf_slice(&b));
+
+    return matcher_matches(m, tool, &rule) && rule == MATCHER_BY_REGEX;
+}
+
+static bool has_char(struct slice s, char c)
+{
+    return s.len > 0 && memchr(s.ptr, c, s.len) != NULL;
+}
+
+/* The pattern with `from` written as `to`. */
+static struct slice rewritten(struct slice pattern, char from, const char *to, struct arena *a)
+{
+    CLEANUP(buf_done) struct buf b;
+    struct slice ret = { 0 };
+
+    buf_init(&b, PATTERN_MAX_BYTES);
+    for (size_t i = 0; i < pattern.len; i++) {
+        if (pattern.ptr[i] == from) {
+            buf_add(&b, slice_from_cstr(to));
+        } else if (from != ',' || pattern.ptr[i] != ' ') {
+            buf_add_char(&b, pattern.ptr[i]);
+        }
+    }
+    return arena_dup(a, buf_slice(&b), &ret) ? ret : pattern;
+}
+
+/* "RunInTerminal(rm *)": the tool's name, then something of its arguments. */
+static bool is_argument_pattern(struct slice pattern, struct slice tool)
+{
+    return pattern.len > tool.len && slice_starts_with(pattern, tool) &&
+           (pattern.ptr[tool.len] == '(' || pattern.ptr[tool.len] == ' ' ||
+            pattern.ptr[tool.len] == ':');
+}
+
+/* The pattern as a glob, or as a list: both compile, and mean something else. */
+static struct slice other_notation(struct slice pattern, struct slice tool, struct arena *a)
+{
+    struct slice glob = rewritten(pattern, '*', ".*", a);
+    struct slice list = rewritten(pattern, ',', "|", a);
+
+    if (has_char(pattern, '*') && would_match("", glob, "", tool)) {
+        return say(a,
+                   "It reads like a file glob; in a regular expression `*` repeats what is before "
+                   "it: write '%" SLICE_FMT "'.",
+                   SLICE_ARG(glob));
+    }
+    if (has_char(pattern, ',') && would_match("", list, "", tool)) {
+        return say(a,
+                   "It reads like a list; alternatives are divided by `|`: write '%" SLICE_FMT "'.",
+                   SLICE_ARG(list));
+    }
+    return (struct slice){ 0 };
+}
+
+/* The pattern fits, but not the whole name, or not its case. */
+static struct slice other_extent(struct slice pattern, struct slice tool, struct arena *a)
+{
+    if (would_match("(?i:", pattern, ")", tool)) {
+        return say(a, "It differs in case only: tool names are compared with regard to case. "
+                      "Write the name as the trace shows it.");
+    }
+    if (would_match("(?:", pattern, ").*", tool)) {
+        return say(a,
+                   "It matches the beginning of the name, and a matcher must match all of it: "
+                   "write '%" SLICE_FMT ".*'.",
+                   SLICE_ARG(pattern));
+    }
+    if (would_match(".*(?:", pattern, ").*", tool)) {
+        return say(a,
+                   "It matches a part of the name, and a matcher must match all of it: "
+                   "write '.*%" SLICE_FMT ".*'.",
+                   SLICE_ARG(pattern));
+    }
+    return (struct slice){ 0 };
+}
+
+static struct slice not_compiling(const char *fault, struct slice tool, struct arena *a)
+{
+    return say(a,
+               "The pattern does not compile (%s), so it was compared as an exact string. Repair "
+               "it, and check it against '%" SLICE_FMT "' with `hooktrail check`.",
+               fault, SLICE_ARG(tool));
+}
+
+struct slice near_miss(struct slice pattern, struct slice tool, struct arena *a)
+{
+    CLEANUP(free_matcher) struct matcher *m = matcher_new(pattern);
+
+    if (pattern.len == 0) {
+        return say(a,
+                   "The hook has no matcher, and then matches no tool: set matcher to '%" SLICE_FMT
+                   "', or to `*` for every tool.",
+                   SLICE_ARG(tool));
+    }
+    if (is_argument_pattern(pattern, tool)) {
+        return say(a,
+                   "It looks like a pattern for arguments; the matcher sees the tool's name alone. "
+                   "Write '%" SLICE_FMT "', and look at tool_input in the hook.",
+                   SLICE_ARG(tool));
+    }
+
+    struct slice notation = other_notation(pattern, tool, a);
+
+    if (notation.len > 0) {
+        return notation;
+    }
+    if (matcher_fault(m)[0] != '\0') {
+        return not_compiling(matcher_fault(m), tool, a);
+    }
+
+    struct slice extent = other_extent(pattern, tool, a);
+
+    if (extent.len > 0) {
+        return extent;
+    }
+    if (similar_distance(pattern, tool) != SIZE_MAX) {
+        return say(a, "It is nearly the name: write '%" SLICE_FMT "'.", SLICE_ARG(tool));
+    }
+    return say(a,
+               "If the hook is meant for this tool, add its name: '%" SLICE_FMT "|%" SLICE_FMT "'.",
+               SLICE_ARG(pattern), SLICE_ARG(tool));
+}
