@@ -68,7 +68,10 @@ struct process_result {
     uint64_t stderr_bytes;
     int64_t duration_us;
     uint32_t left_behind; /* descendants that were alive after the drain */
-    struct err err;
+    struct err err;       /* when it was ended by us, or never ran */
+
+    struct budget *budget; /* private: where budget_bytes are given back to */
+    size_t budget_bytes;
 };
 
 struct process_options {

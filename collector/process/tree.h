@@ -1,0 +1,45 @@
+/*
+ * tree: a set of processes that belong together, and how to end it.
+ *
+ * It grows from its roots by asking for children. To end it, what is found is
+ * stopped, and looked for again until nothing new appears, and then killed:
+ * a stopped process forks no more, so a fork bomb that races us loses.
+ *
+ *     roots ─▶ grow ─▶ STOP what is new ─▶ again, until nothing is ─▶ KILL all
+ *
+ * A number that was given to another process meanwhile is never hit: a signal
+ * goes through a pidfd, after the start time was compared.
+ */
+#pragma once
+
+#include "collector/process/proc.h"
+
+/* The zero value is the empty set. */
+struct tree {
+    struct proc_stat *at;
+    size_t n;
+    size_t cap;
+};
+
+void tree_done(struct tree *t); /* for CLEANUP too */
+
+/* Add a process that is alive. False when it is there already, or has ended. */
+bool tree_add(struct tree *t, pid_t pid);
+
+/* Add all descendants of what is there. */
+void tree_grow(struct tree *t);
+
+/* Send `signal` to members from index `from` on. How many living ones got it. */
+uint32_t tree_signal(const struct tree *t, size_t from, int signal);
+
+/* How many members are alive now. */
+uint32_t tree_count_alive(const struct tree *t);
+
+/*
+ * Kill everything that add_roots() finds now, and its descendants. add_roots is
+ * called again and again, and adds what it knows with tree_add().
+ * Returns how many were killed; some may need a moment to be gone. Takes at most
+ * TREE_END_MS, however fast the tree grows.
+ */
+enum { TREE_END_MS = 1000 };
+uint32_t tree_end(void (*add_roots)(void *ctx, struct tree *t), void *ctx);
