@@ -9,6 +9,7 @@
 
 #include "collector/base/arena.h"
 #include "collector/base/err.h"
+#include "collector/web/web.h"
 
 enum { TOKEN_TEXT_SIZE = 48, TOKEN_NAME_MAX = 64 };
 
@@ -34,3 +35,18 @@ bool token_list(const char *path, struct arena *a, struct token_info **ret, size
 /* Scopes from "dispatch,query"; false names the unknown word. And back, to text. */
 bool token_scopes_parse(struct slice text, unsigned *ret, struct err *err) MUST_CHECK;
 void token_scopes_format(unsigned scopes, char *ret_text, size_t size);
+
+/* ---- The server's side ------------------------------------------------------ */
+
+struct token_cache; /* the file as it was last read; safe from any thread */
+
+/* The file need not exist yet. */
+struct token_cache *token_cache_new(const char *path);
+void token_cache_free(struct token_cache *c); /* accepts NULL */
+
+/*
+ * Who has this token, and what it may do. False: nobody, or it has expired, or
+ * the file cannot be read. The time taken does not tell how much of a guess is right.
+ */
+bool token_cache_find(struct token_cache *c, struct slice token, unsigned *ret_scopes,
+                      char ret_name[TOKEN_NAME_MAX + 1]) MUST_CHECK;

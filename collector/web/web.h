@@ -63,8 +63,13 @@ struct web_options {
 /* Start all listeners. A stale Unix socket of a dead server is replaced. */
 bool web_start(const struct web_options *o, struct web **ret, struct err *err) MUST_CHECK;
 
-/* Take no more connections; answered ones go on. Then wait at most wait_ms and close. Accepts NULL.
+/*
+ * Take no more connections, and wait at most wait_ms for the answers that are
+ * due. Then tell the late ones that their client has gone (POLLRDHUP on web_fd),
+ * wait WEB_STOP_MS more, answer 503 in their place, and close. A handler may
+ * still call web_reply() afterwards. Accepts NULL.
  */
+enum { WEB_STOP_MS = 2000 }; /* a hook that is ended may take 500 ms for it */
 void web_stop(struct web *w, int64_t wait_ms);
 
 /* The TCP port of listener i (for "tcp:127.0.0.1:0"); 0 for a Unix socket. */
@@ -82,8 +87,12 @@ struct slice web_query(const struct web_request *r, const char *name);
 const char *web_actor(const struct web_request *r);
 /* True when the asker has that scope (for finer checks than the route's). */
 bool web_allows(const struct web_request *r, enum web_scope scope);
-/* The client's socket, to be polled for POLLRDHUP; never read or written. */
+/* The client's socket, to be polled for POLLRDHUP until the reply; never read or written. */
 int web_fd(const struct web_request *r);
+
+/* Add a header to the coming answer; at most 4, both strings copied, a value without line breaks.
+ */
+void web_header(struct web_request *r, const char *name, const char *value);
 
 /* Answer. `body` is copied. `content_type` NULL: application/json. Thread: any. Ends r. */
 void web_reply(struct web_request *r, int status, const char *content_type, struct slice body);
