@@ -33,12 +33,17 @@ struct sink_record {
 /*
  * A run of one journal, in order. Records borrowed, valid during the call only.
  * n may be 0: then only the position moves, past a record that was given up.
+ *
+ * `late` records were given up once (they stand in the dead letters) and are
+ * sent again by a person: the position, which is past them, stays where it is,
+ * and a destination that has one already leaves it as it is and answers SINK_OK.
  */
 struct span {
     struct slice journal; /* its id */
     uint64_t from, to;    /* sequence numbers, both included; gaps may be inside */
     const struct sink_record *records;
     size_t n;
+    bool late;
 };
 
 /* What became of a span. The pump acts on this and on nothing else. */
@@ -48,6 +53,12 @@ enum sink_result {
     SINK_DOWN,   /* as SINK_RETRY, but close and open the sink first */
     SINK_REJECT, /* the destination refuses the data itself, and always will */
     SINK_BROKEN, /* it refuses us (schema, permission, fenced): a person must act */
+};
+
+/* What a sink no longer keeps. */
+struct sink_cut {
+    int64_t before_us; /* records of before this time go; whole days, so that a day has one cut */
+    uint64_t rows;     /* how many records there are of before; 0: nothing is due */
 };
 
 struct sink_ops {
@@ -67,10 +78,25 @@ struct sink_ops {
         MUST_CHECK;
 
     /*
-     * Deliver a span all or nothing, and move the position to to + 1. May block
-     * up to timeout_ms. Fills *err on every result other than SINK_OK.
+     * Deliver a span all or nothing, and move the position from `from` to to + 1.
+     * May block up to timeout_ms. Fills *err on every result other than SINK_OK.
+     *
+     * A driver with position() that finds another position than `from` writes
+     * nothing and answers SINK_DOWN: whoever opens a sink reads its positions
+     * anew, so a lost answer, a restored database and a second ship all end in
+     * going on from what the destination really has.
      */
     enum sink_result (*write)(struct sink *s, const struct span *span, struct err *err) MUST_CHECK;
+
+    /*
+     * Retention, NULL where the sink has none: what is due at now_us, and one small
+     * step of that cut (*ret_removed 0: it is finished). The caller writes the
+     * `admin` record between the two. Each blocks up to timeout_ms.
+     */
+    enum sink_result (*cut_due)(struct sink *s, int64_t now_us, struct sink_cut *ret,
+                                struct err *err) MUST_CHECK;
+    enum sink_result (*cut_step)(struct sink *s, const struct sink_cut *cut, uint64_t *ret_removed,
+                                 struct err *err) MUST_CHECK;
 
     /* Release everything. Accepts NULL. Never blocks longer than timeout_ms. */
     void (*close)(struct sink *s);

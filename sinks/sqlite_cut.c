@@ -1,0 +1,88 @@
+/*
+ * Retention: what is older than retention_days goes, oldest first, a few hundred
+ * records a step, so that delivery and readers hardly notice. Roll-ups of that
+ * time go with it. The time index finds the oldest without a search.
+ */
+#include "sinks/sqlite_state.h"
+
+#define CUT_STEP "500" /* records of each table: some milliseconds */
+
+enum { HOURS_PER_DAY = 24 };
+static const int64_t US_PER_DAY = (int64_t)HOURS_PER_DAY * 3600 * 1000 * 1000;
+
+/* Executions have no time index: they go by the key of their evaluation. */
+static const char *const steps[] = {
+    "DELETE FROM hook_execution WHERE (journal, seq) IN (SELECT journal, seq FROM hook_evaluation"
+    " WHERE time < ?1 ORDER BY time LIMIT " CUT_STEP ")",
+    "DELETE FROM hook_evaluation WHERE rowid IN (SELECT rowid FROM hook_evaluation"
+    " WHERE time < ?1 ORDER BY time LIMIT " CUT_STEP ")",
+    "DELETE FROM tool_execution WHERE rowid IN (SELECT rowid FROM tool_execution"
+    " WHERE time < ?1 ORDER BY time LIMIT " CUT_STEP ")",
+    "DELETE FROM audit_record WHERE rowid IN (SELECT rowid FROM audit_record"
+    " WHERE time < ?1 ORDER BY time LIMIT " CUT_STEP ")",
+    "DELETE FROM evaluation_minute WHERE minute < ?1 / 60000000",
+    "DELETE FROM hook_minute WHERE minute < ?1 / 60000000",
+};
+static const char count_sql[] = "SELECT (SELECT count(*) FROM hook_evaluation WHERE time < ?1)"
+                                " + (SELECT count(*) FROM tool_execution WHERE time < ?1)"
+                                " + (SELECT count(*) FROM audit_record WHERE time < ?1)";
+
+enum sink_result sink_sqlite_cut_due(struct sink *s, int64_t now_us, struct sink_cut *ret,
+                                     struct err *err)
+{
+    struct sink_sqlite *q = sink_sqlite_from(s);
+    CLEANUP(sqlite_finalizep) sqlite3_stmt *stmt = NULL;
+    bool row = false;
+
+    *ret = (struct sink_cut){ 0 };
+    if (q->retention_days <= 0) {
+        return SINK_OK;
+    }
+    ret->before_us = (now_us / US_PER_DAY - q->retention_days) * US_PER_DAY;
+    sqlite_arm(q->db);
+
+    enum sql_class class = sqlite_prepare(q->db, count_sql, &stmt, err);
+
+    if (class == SQL_DONE) {
+        sqlite_bind_i64(stmt, 1, ret->before_us);
+        class = sqlite_step(q->db, stmt, &row, err);
+    }
+    ret->rows = row ? (uint64_t)sqlite3_column_int64(stmt, 0) : 0;
+    return sink_sqlite_result(class);
+}
+
+static enum sql_class run_step(struct sink_sqlite *q, const char *sql, int64_t before_us,
+                               uint64_t *removed, struct err *err)
+{
+    CLEANUP(sqlite_finalizep) sqlite3_stmt *stmt = NULL;
+    enum sql_class class = sqlite_prepare(q->db, sql, &stmt, err);
+
+    if (class == SQL_DONE) {
+        sqlite_bind_i64(stmt, 1, before_us);
+        class = sqlite_run(q->db, stmt, err);
+    }
+    if (class == SQL_DONE) {
+        *removed += (uint64_t)sqlite3_changes64(q->db->db);
+    }
+    return class;
+}
+
+enum sink_result sink_sqlite_cut_step(struct sink *s, const struct sink_cut *cut,
+                                      uint64_t *ret_removed, struct err *err)
+{
+    struct sink_sqlite *q = sink_sqlite_from(s);
+
+    *ret_removed = 0;
+    sqlite_arm(q->db);
+
+    enum sql_class class = sqlite_run(q->db, q->begin, err);
+
+    for (size_t i = 0; class == SQL_DONE && i < sizeof(steps) / sizeof(steps[0]); i++) {
+        class = run_step(q, steps[i], cut->before_us, ret_removed, err);
+    }
+    if (class == SQL_DONE) {
+        class = sqlite_run(q->db, q->commit, err);
+    }
+    sqlite_rollback(q->db);
+    return sink_sqlite_result(class);
+}
