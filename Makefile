@@ -37,7 +37,7 @@ LDFLAGS  += -pthread -pie -Wl,-z,relro,-z,now -Wl,--as-needed \
 FOLDERS  := collector/ingress collector/recorder queries sinks collector/dispatcher \
             collector/journal collector/contract collector/sql collector/web \
             collector/process collector/match collector/record collector/base
-LIBS     := -lmicrohttpd -lsqlite3 -lcurl -lpcre2-8 -lyaml -ljansson -lcrypto
+LIBS     := -lmicrohttpd -lsqlite3 -lcurl -lpcre2-8 -lyaml -ljansson -lpq -lrdkafka -lcrypto
 lib      = $(OBJ)/lib$(subst /,-,$(1)).a
 ARCHIVES := $(foreach f,$(FOLDERS),$(call lib,$(f)))
 

@@ -1,0 +1,166 @@
+#include "sinks/kafka_client.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "collector/base/log.h"
+
+enum { CLOSE_MS = 1000 };
+
+static void on_delivery(rd_kafka_t *rk, const rd_kafka_message_t *m, void *opaque)
+{
+    struct kafka_client *c = opaque;
+
+    (void)rk;
+    if (c->on_delivery) {
+        c->on_delivery(c->ctx, m->_private, m);
+    }
+}
+
+/* Remember what is wrong; that all brokers are down says less than why. */
+static void on_error(rd_kafka_t *rk, int code, const char *reason, void *opaque)
+{
+    struct kafka_client *c = opaque;
+
+    (void)rk;
+    if (code == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN && c->trouble.code != ERR_NONE) {
+        return;
+    }
+    (void)err_set(&c->trouble, ERR_IO, "%s: %s", rd_kafka_err2str((rd_kafka_resp_err_t)code),
+                  reason);
+}
+
+static void on_log(const rd_kafka_t *rk, int level, const char *facility, const char *text)
+{
+    (void)rk;
+    (void)level;
+    log_debug("librdkafka", log_str("facility", facility), log_str("text", text));
+}
+
+static bool open_topics(struct kafka_client *c, struct err *err)
+{
+    for (int i = 0; i < KAFKA_TOPICS; i++) {
+        char name[256];
+
+        (void)snprintf(name, sizeof(name), "%s.%s", c->prefix,
+                       kafka_topic_name((enum kafka_topic)i));
+        c->topics[i] = rd_kafka_topic_new(c->rk, name, NULL);
+        if (!c->topics[i]) {
+            return err_set(err, ERR_INVALID, "topic %s: %s", name,
+                           rd_kafka_err2str(rd_kafka_last_error()));
+        }
+    }
+    return true;
+}
+
+bool kafka_client_open(struct kafka_client *c, const struct kafka_settings *set,
+                       const char *const *extra, struct err *err)
+{
+    rd_kafka_conf_t *conf;
+    char text[200];
+
+    c->rk = NULL;
+    c->trouble.code = ERR_NONE;
+    memset(c->topics, 0, sizeof(c->topics));
+    (void)snprintf(c->prefix, sizeof(c->prefix), "%s", set->topic_prefix);
+    if (!kafka_conf_new(set, extra, &conf, err)) {
+        return false;
+    }
+    rd_kafka_conf_set_opaque(conf, c);
+    rd_kafka_conf_set_dr_msg_cb(conf, on_delivery);
+    rd_kafka_conf_set_error_cb(conf, on_error);
+    rd_kafka_conf_set_log_cb(conf, on_log);
+    c->rk = rd_kafka_new(RD_KAFKA_PRODUCER, conf, text, sizeof(text));
+    if (!c->rk) {
+        rd_kafka_conf_destroy(conf);
+        return err_set(err, ERR_INVALID, "kafka: %s", text);
+    }
+    if (!open_topics(c, err)) {
+        kafka_client_close(c);
+        return false;
+    }
+    return true;
+}
+
+void kafka_client_close(struct kafka_client *c)
+{
+    if (!c->rk) {
+        return;
+    }
+    (void)rd_kafka_purge(c->rk, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
+    (void)rd_kafka_flush(c->rk, CLOSE_MS);
+    for (int i = 0; i < KAFKA_TOPICS; i++) {
+        if (c->topics[i]) {
+            rd_kafka_topic_destroy(c->topics[i]);
+            c->topics[i] = NULL;
+        }
+    }
+    rd_kafka_destroy_flags(c->rk, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
+    c->rk = NULL;
+}
+
+bool kafka_client_fail(struct kafka_client *c, rd_kafka_resp_err_t code, const char *what,
+                       struct err *err)
+{
+    if (c->trouble.code == ERR_NONE) {
+        return err_set(err, ERR_IO, "%s: %s", what, rd_kafka_err2str(code));
+    }
+    (void)err_set(err, ERR_IO, "%s: %s (%s)", what, rd_kafka_err2str(code), c->trouble.text);
+    return false;
+}
+
+enum sink_result kafka_result_of(rd_kafka_resp_err_t code)
+{
+    /* Not a switch over the enum: librdkafka has some hundred and fifty codes. */
+    static const struct {
+        rd_kafka_resp_err_t code;
+        enum sink_result result;
+    } table[] = {
+        { RD_KAFKA_RESP_ERR_NO_ERROR, SINK_OK },
+        { RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE, SINK_REJECT },
+        { RD_KAFKA_RESP_ERR_INVALID_MSG, SINK_REJECT },
+        { RD_KAFKA_RESP_ERR_INVALID_MSG_SIZE, SINK_REJECT },
+        { RD_KAFKA_RESP_ERR_INVALID_RECORD, SINK_REJECT },
+        { RD_KAFKA_RESP_ERR_RECORD_LIST_TOO_LARGE, SINK_REJECT },
+        { RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED, SINK_BROKEN },
+        { RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED, SINK_BROKEN },
+        { RD_KAFKA_RESP_ERR_TRANSACTIONAL_ID_AUTHORIZATION_FAILED, SINK_BROKEN },
+        { RD_KAFKA_RESP_ERR_TOPIC_EXCEPTION, SINK_BROKEN },
+        { RD_KAFKA_RESP_ERR_UNSUPPORTED_VERSION, SINK_BROKEN },
+        { RD_KAFKA_RESP_ERR_UNSUPPORTED_COMPRESSION_TYPE, SINK_BROKEN },
+        { RD_KAFKA_RESP_ERR_INVALID_REQUIRED_ACKS, SINK_BROKEN },
+        { RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC, SINK_BROKEN },
+        { RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION, SINK_BROKEN },
+        { RD_KAFKA_RESP_ERR__FENCED, SINK_BROKEN },
+        { RD_KAFKA_RESP_ERR_PRODUCER_FENCED, SINK_BROKEN },
+        { RD_KAFKA_RESP_ERR_INVALID_PRODUCER_EPOCH, SINK_BROKEN },
+        { RD_KAFKA_RESP_ERR__FATAL, SINK_DOWN },
+        { RD_KAFKA_RESP_ERR_OUT_OF_ORDER_SEQUENCE_NUMBER, SINK_DOWN },
+        { RD_KAFKA_RESP_ERR_UNKNOWN_PRODUCER_ID, SINK_DOWN },
+    };
+
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        if (table[i].code == code) {
+            return table[i].result;
+        }
+    }
+    return SINK_RETRY;
+}
+
+rd_kafka_resp_err_t kafka_client_produce(struct kafka_client *c, const struct kafka_message *m,
+                                         struct slice journal, uint64_t seq, void *opaque)
+{
+    rd_kafka_headers_t *headers = kafka_headers(m, journal, seq);
+    rd_kafka_resp_err_t code = rd_kafka_producev(
+        c->rk, RD_KAFKA_V_RKT(c->topics[m->topic]), RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY),
+        RD_KAFKA_V_KEY(m->key.ptr, m->key.len),
+        /* librdkafka copies; its parameter only lacks the const. */
+        RD_KAFKA_V_VALUE((void *)(uintptr_t)m->value.ptr, m->value.len),
+        RD_KAFKA_V_HEADERS(headers), RD_KAFKA_V_OPAQUE(opaque), RD_KAFKA_V_END);
+
+    if (code) {
+        rd_kafka_headers_destroy(headers);
+    }
+    return code;
+}

@@ -1,0 +1,57 @@
+/*
+ * kafka_client: one librdkafka producer, what it last complained of, and the
+ * topics that it writes.
+ *
+ * librdkafka reports trouble (authentication, TLS, unreachable brokers) beside
+ * the calls that suffer from it; the client remembers the latest such report, so
+ * that a time-out can say why.
+ * Thread: the sink's. librdkafka's callbacks come only out of its poll calls there.
+ */
+#pragma once
+
+#include "sinks/kafka_message.h"
+#include "sinks/kafka_settings.h"
+
+struct kafka_client {
+    rd_kafka_t *rk; /* owned */
+    rd_kafka_topic_t *topics[KAFKA_TOPICS];
+    struct err trouble; /* code ERR_NONE: none since it was last cleared */
+    void (*on_delivery)(void *ctx, void *opaque, const rd_kafka_message_t *m);
+    void *ctx;
+    char prefix[200];
+};
+
+/*
+ * A producer with the settings and `extra` properties. Nothing is sent yet; a
+ * broker that cannot be reached is no error here.
+ */
+bool kafka_client_open(struct kafka_client *c, const struct kafka_settings *set,
+                       const char *const *extra, struct err *err) MUST_CHECK;
+
+/* Drop what is queued and release everything. Waits for the broker at most 1 s. */
+void kafka_client_close(struct kafka_client *c);
+
+/*
+ * Make sure that the topics are there: look, and make those that are missing
+ * where that is allowed. `names` ends with NULL; `compact` makes compacted topics
+ * of one partition.
+ * Errors: ERR_IO: not reachable within timeout_ms; ERR_INVALID: refused for good.
+ */
+bool kafka_client_topics(struct kafka_client *c, const struct kafka_settings *set,
+                         const char *const *names, bool compact, int timeout_ms, struct err *err)
+    MUST_CHECK;
+
+/* The four record topics, by kafka_client_topics(). */
+bool kafka_client_record_topics(struct kafka_client *c, const struct kafka_settings *set,
+                                int timeout_ms, struct err *err) MUST_CHECK;
+
+/* Queue one message; the value is copied. `opaque` comes back in on_delivery. */
+rd_kafka_resp_err_t kafka_client_produce(struct kafka_client *c, const struct kafka_message *m,
+                                         struct slice journal, uint64_t seq, void *opaque);
+
+/* Fill *err with the code's words and with the trouble behind it, if there was any. */
+bool kafka_client_fail(struct kafka_client *c, rd_kafka_resp_err_t code, const char *what,
+                       struct err *err);
+
+/* What a refusal of one message, or of a whole request, means. SINK_RETRY for all that may pass. */
+enum sink_result kafka_result_of(rd_kafka_resp_err_t code);

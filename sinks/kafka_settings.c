@@ -1,0 +1,142 @@
+#include "sinks/kafka_settings.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Properties that our promises stand on, with the only value that keeps them. */
+static const struct {
+    const char *name;
+    const char *value; /* NULL: never to be set */
+} ours[] = {
+    { "enable.idempotence", "true" },   { "acks", "all" },
+    { "request.required.acks", "all" }, { "transactional.id", NULL },
+    { "enable.auto.commit", NULL },
+};
+
+static bool read_int(const json_t *settings, const char *key, int least, int most, int *value,
+                     struct err *err)
+{
+    const json_t *v = json_object_get(settings, key);
+
+    if (!v || json_is_null(v)) {
+        return true;
+    }
+    if (!json_is_integer(v) || json_integer_value(v) < least || json_integer_value(v) > most) {
+        return err_set(err, ERR_INVALID, "sinks.kafka.%s: want a number from %d to %d", key, least,
+                       most);
+    }
+    *value = (int)json_integer_value(v);
+    return true;
+}
+
+bool kafka_settings_read(const json_t *settings, struct kafka_settings *ret, struct err *err)
+{
+    struct kafka_settings set = {
+        .properties = json_object_get(settings, "properties"),
+        .topic_prefix = json_string_value(json_object_get(settings, "topic_prefix")),
+        .create_topics = !json_is_false(json_object_get(settings, "create_topics")),
+        .partitions = KAFKA_PARTITIONS,
+        .replication = KAFKA_REPLICATION,
+    };
+    const char *delivery = json_string_value(json_object_get(settings, "delivery"));
+
+    if (!set.topic_prefix) {
+        set.topic_prefix = "hooktrail";
+    }
+    if (delivery && strcmp(delivery, "exactly-once") == 0) {
+        set.exactly_once = true;
+    } else if (delivery && strcmp(delivery, "at-least-once") != 0) {
+        return err_set(err, ERR_INVALID,
+                       "sinks.kafka.delivery: '%s' is neither at-least-once nor exactly-once",
+                       delivery);
+    }
+    if (!read_int(settings, "partitions", 1, 10000, &set.partitions, err) ||
+        !read_int(settings, "replication", 1, 100, &set.replication, err)) {
+        return false;
+    }
+    *ret = set;
+    return true;
+}
+
+/* The value as librdkafka writes it; NULL for what is no plain value. */
+static const char *text_of(const json_t *v, char *space, size_t size)
+{
+    if (json_is_string(v)) {
+        return json_string_value(v);
+    }
+    if (json_is_boolean(v)) {
+        return json_is_true(v) ? "true" : "false";
+    }
+    if (json_is_integer(v)) {
+        (void)snprintf(space, size, "%" JSON_INTEGER_FORMAT, json_integer_value(v));
+        return space;
+    }
+    return NULL;
+}
+
+static bool is_allowed(const char *name, const char *value, struct err *err)
+{
+    for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++) {
+        if (strcmp(name, ours[i].name) != 0) {
+            continue;
+        }
+        if (!ours[i].value) {
+            return err_set(err, ERR_INVALID, "sinks.kafka.properties.%s: is chosen by hooktrail",
+                           name);
+        }
+        if (strcmp(value, ours[i].value) != 0 && strcmp(value, "-1") != 0) {
+            return err_set(err, ERR_INVALID,
+                           "sinks.kafka.properties.%s: must be %s, or records could be lost", name,
+                           ours[i].value);
+        }
+    }
+    return true;
+}
+
+static bool set_one(rd_kafka_conf_t *conf, const char *name, const char *value, struct err *err)
+{
+    char text[200];
+
+    if (rd_kafka_conf_set(conf, name, value, text, sizeof(text)) != RD_KAFKA_CONF_OK) {
+        return err_set(err, ERR_INVALID, "sinks.kafka.properties.%s: %s", name, text);
+    }
+    return true;
+}
+
+static bool set_properties(rd_kafka_conf_t *conf, const json_t *properties, struct err *err)
+{
+    const char *name;
+    json_t *v;
+
+    json_object_foreach((json_t *)(uintptr_t)properties, name, v)
+    {
+        char space[32];
+        const char *value = text_of(v, space, sizeof(space));
+
+        if (!value) {
+            return err_set(err, ERR_INVALID, "sinks.kafka.properties.%s: want a plain value", name);
+        }
+        if (!is_allowed(name, value, err) || !set_one(conf, name, value, err)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool kafka_conf_new(const struct kafka_settings *set, const char *const *extra,
+                    rd_kafka_conf_t **ret, struct err *err)
+{
+    rd_kafka_conf_t *conf = rd_kafka_conf_new();
+    bool ok =
+        set_one(conf, "client.id", "hooktrail", err) && set_properties(conf, set->properties, err);
+
+    for (; ok && *extra; extra += 2) {
+        ok = set_one(conf, extra[0], extra[1], err);
+    }
+    if (!ok) {
+        rd_kafka_conf_destroy(conf);
+        return false;
+    }
+    *ret = conf;
+    return true;
+}

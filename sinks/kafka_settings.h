@@ -1,0 +1,39 @@
+/*
+ * kafka_settings: the `kafka` sink's mapping in hooktrail.yaml, and a librdkafka
+ * configuration made from it.
+ *
+ * Every librdkafka property can be set under `properties`. Three are ours, since
+ * what we promise stands on them: enable.idempotence, acks, transactional.id.
+ */
+#pragma once
+
+#include <jansson.h>
+#include <librdkafka/rdkafka.h>
+
+#include "collector/base/err.h"
+
+enum {
+    KAFKA_PARTITIONS = 3,   /* of a topic that we make, unless told */
+    KAFKA_REPLICATION = -1, /* -1: as the broker's default.replication.factor says */
+};
+
+struct kafka_settings {
+    const json_t *properties; /* object; NULL: none */
+    const char *topic_prefix; /* "hooktrail" */
+    bool exactly_once;
+    bool create_topics;
+    int partitions;
+    int replication;
+};
+
+/* Read `settings` (NULL: all defaults); what it points to must live as long as *ret. */
+bool kafka_settings_read(const json_t *settings, struct kafka_settings *ret, struct err *err)
+    MUST_CHECK;
+
+/*
+ * A configuration with the properties and, over them, `extra` (name, value, …,
+ * NULL). Owned by the caller until rd_kafka_new() takes it.
+ * Errors: ERR_INVALID names the property.
+ */
+bool kafka_conf_new(const struct kafka_settings *set, const char *const *extra,
+                    rd_kafka_conf_t **ret, struct err *err) MUST_CHECK;

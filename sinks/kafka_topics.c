@@ -1,0 +1,135 @@
+/* The topics of a kafka_client: look for them, make the missing ones. */
+#include <stdio.h>
+#include <string.h>
+
+#include "sinks/kafka_client.h"
+
+/* Which of `names` the cluster does not have, at the end of `missing`. */
+static bool find_missing(struct kafka_client *c, const char *const *names, const char **missing,
+                         int timeout_ms, struct err *err)
+{
+    const struct rd_kafka_metadata *metadata;
+    rd_kafka_resp_err_t code = rd_kafka_metadata(c->rk, 1, NULL, &metadata, timeout_ms);
+    size_t n = 0;
+
+    (void)rd_kafka_poll(c->rk, 0); /* brings the error behind a time-out */
+    if (code) {
+        return kafka_client_fail(c, code, "kafka", err);
+    }
+    for (; *names; names++) {
+        bool found = false;
+
+        for (int i = 0; i < metadata->topic_cnt && !found; i++) {
+            found = strcmp(metadata->topics[i].topic, *names) == 0;
+        }
+        if (!found) {
+            missing[n++] = *names;
+        }
+    }
+    missing[n] = NULL;
+    rd_kafka_metadata_destroy(metadata);
+    return true;
+}
+
+/* The broker's answer to one topic's creation; that it is there already is fine. */
+static bool was_made(const rd_kafka_topic_result_t *r, struct err *err)
+{
+    rd_kafka_resp_err_t code = rd_kafka_topic_result_error(r);
+
+    if (!code || code == RD_KAFKA_RESP_ERR_TOPIC_ALREADY_EXISTS) {
+        return true;
+    }
+    return err_set(err, ERR_INVALID, "topic %s is not there and cannot be made: %s",
+                   rd_kafka_topic_result_name(r), rd_kafka_topic_result_error_string(r));
+}
+
+static bool all_were_made(rd_kafka_event_t *event, struct err *err)
+{
+    const rd_kafka_CreateTopics_result_t *result = rd_kafka_event_CreateTopics_result(event);
+    size_t n = 0;
+
+    if (rd_kafka_event_error(event)) {
+        return err_set(err, ERR_IO, "topics cannot be made: %s",
+                       rd_kafka_event_error_string(event));
+    }
+
+    const rd_kafka_topic_result_t **list = rd_kafka_CreateTopics_result_topics(result, &n);
+
+    for (size_t i = 0; i < n; i++) {
+        if (!was_made(list[i], err)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Ask for the topics and wait for the answer. */
+static bool request(struct kafka_client *c, rd_kafka_NewTopic_t **topics, size_t n, int timeout_ms,
+                    struct err *err)
+{
+    rd_kafka_queue_t *queue = rd_kafka_queue_new(c->rk);
+    bool made = false;
+
+    rd_kafka_CreateTopics(c->rk, topics, n, NULL, queue);
+
+    rd_kafka_event_t *event = rd_kafka_queue_poll(queue, timeout_ms);
+
+    if (event) {
+        made = all_were_made(event, err);
+        rd_kafka_event_destroy(event);
+    } else {
+        (void)err_set(err, ERR_IO, "topics cannot be made: no answer in %d ms", timeout_ms);
+    }
+    rd_kafka_queue_destroy(queue);
+    return made;
+}
+
+enum { MOST_TOPICS = KAFKA_TOPICS + 1 };
+
+bool kafka_client_topics(struct kafka_client *c, const struct kafka_settings *set,
+                         const char *const *names, bool compact, int timeout_ms, struct err *err)
+{
+    const char *missing[MOST_TOPICS];
+    rd_kafka_NewTopic_t *topics[MOST_TOPICS];
+    char text[200];
+    size_t n = 0;
+
+    if (!find_missing(c, names, missing, timeout_ms, err)) {
+        return false;
+    }
+    if (!missing[0]) {
+        return true;
+    }
+    if (!set->create_topics) {
+        return err_set(err, ERR_INVALID, "topic %s is not there, and create_topics is off",
+                       missing[0]);
+    }
+    for (; missing[n]; n++) {
+        topics[n] = rd_kafka_NewTopic_new(missing[n], compact ? 1 : set->partitions,
+                                          set->replication, text, sizeof(text));
+        if (!topics[n]) {
+            rd_kafka_NewTopic_destroy_array(topics, n);
+            return err_set(err, ERR_INVALID, "topic %s: %s", missing[n], text);
+        }
+        if (compact) {
+            (void)rd_kafka_NewTopic_set_config(topics[n], "cleanup.policy", "compact");
+        }
+    }
+
+    bool made = request(c, topics, n, timeout_ms, err);
+
+    rd_kafka_NewTopic_destroy_array(topics, n);
+    return made;
+}
+
+bool kafka_client_record_topics(struct kafka_client *c, const struct kafka_settings *set,
+                                int timeout_ms, struct err *err)
+{
+    const char *names[KAFKA_TOPICS + 1];
+
+    for (int i = 0; i < KAFKA_TOPICS; i++) {
+        names[i] = rd_kafka_topic_name(c->topics[i]);
+    }
+    names[KAFKA_TOPICS] = NULL;
+    return kafka_client_topics(c, set, names, false, timeout_ms, err);
+}
