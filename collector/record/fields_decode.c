@@ -1,0 +1,208 @@
+#include <string.h>
+
+#include "collector/base/clock.h"
+#include "collector/record/fields.h"
+
+/* Where the value of one field goes, and what may go wrong on the way. */
+struct target {
+    const struct field *field;
+    char *at;
+    struct arena *arena;
+    struct err *err;
+};
+
+static struct slice key_of(const struct field *f)
+{
+    return (struct slice){ .ptr = f->lead.ptr + 2, .len = f->lead.len - 4 };
+}
+
+static bool refuse(const struct target *t, const char *what)
+{
+    return err_set(t->err, ERR_INVALID, "%" SLICE_FMT ": %s", SLICE_ARG(key_of(t->field)), what);
+}
+
+static bool text(const struct target *t, struct json_value v, struct slice *ret)
+{
+    if (v.kind != JSON_KIND_STRING) {
+        return refuse(t, "a string is expected");
+    }
+    if (!payload_string(v.raw, t->arena, ret, NULL)) {
+        return err_set(t->err, ERR_TOO_BIG, "%" SLICE_FMT ": the texts are too long",
+                       SLICE_ARG(key_of(t->field)));
+    }
+    return true;
+}
+
+static bool store_text(const struct target *t, struct json_value v)
+{
+    struct slice s;
+
+    if (!text(t, v, &s)) {
+        return false;
+    }
+    memcpy(t->at, &s, sizeof(s));
+    return true;
+}
+
+static bool store_json(const struct target *t, struct json_value v)
+{
+    if (t->field->kind == FIELD_ARRAY && v.kind != JSON_KIND_ARRAY) {
+        return refuse(t, "a list is expected");
+    }
+    if (t->field->kind == FIELD_OBJECT && v.kind != JSON_KIND_OBJECT) {
+        return refuse(t, "an object is expected");
+    }
+    memcpy(t->at, &v.raw, sizeof(v.raw));
+    return true;
+}
+
+static bool store_bool(const struct target *t, struct json_value v)
+{
+    bool b = v.kind == JSON_KIND_TRUE;
+
+    if (!b && v.kind != JSON_KIND_FALSE) {
+        return refuse(t, "true or false is expected");
+    }
+    memcpy(t->at, &b, sizeof(b));
+    return true;
+}
+
+static bool store_word(const struct target *t, struct json_value v)
+{
+    struct slice word;
+    unsigned value;
+
+    if (!text(t, v, &word)) {
+        return false;
+    }
+    value = t->field->words->from(word);
+    if (value == 0) {
+        return refuse(t, "a word that this version does not know");
+    }
+    memcpy(t->at, &value, sizeof(value));
+    return true;
+}
+
+static bool store_time(const struct target *t, struct json_value v)
+{
+    struct slice s;
+    int64_t us;
+
+    if (!text(t, v, &s)) {
+        return false;
+    }
+    if (!clock_parse(s, &us)) {
+        return refuse(t, "an RFC 3339 time is expected");
+    }
+    memcpy(t->at, &us, sizeof(us));
+    return true;
+}
+
+/* An integer between least and most, in `size` bytes. */
+static bool store_integer(const struct target *t, struct json_value v, int64_t least, int64_t most)
+{
+    int64_t n;
+    bool wide = most == INT64_MAX;
+
+    if (!payload_integer(v, &n)) {
+        return refuse(t, "an integer is expected");
+    }
+    if (n < least || n > most) {
+        return refuse(t, "a number that is out of range");
+    }
+    if (wide) {
+        memcpy(t->at, &n, sizeof(n));
+    } else {
+        uint32_t narrow = (uint32_t)n;
+
+        memcpy(t->at, &narrow, sizeof(narrow));
+    }
+    return true;
+}
+
+static bool store(const struct target *t, struct json_value v)
+{
+    switch (t->field->kind) {
+    case FIELD_TEXT:
+    case FIELD_REASON:
+        return store_text(t, v);
+    case FIELD_JSON:
+    case FIELD_ARRAY:
+    case FIELD_OBJECT:
+        return store_json(t, v);
+    case FIELD_REASON_CHARS: {
+        struct target chars = *t;
+
+        chars.at += offsetof(struct cut_text, chars);
+        return store_integer(&chars, v, 0, INT64_MAX);
+    }
+    case FIELD_WORD:
+        return store_word(t, v);
+    case FIELD_BOOL:
+        return store_bool(t, v);
+    case FIELD_U32:
+        return store_integer(t, v, 0, UINT32_MAX);
+    case FIELD_U64:
+        return store_integer(t, v, 0, INT64_MAX);
+    case FIELD_I32:
+        return store_integer(t, v, INT32_MIN, INT32_MAX);
+    case FIELD_I64:
+        return store_integer(t, v, INT64_MIN, INT64_MAX);
+    case FIELD_TIME:
+        return store_time(t, v);
+    }
+    return true;
+}
+
+static bool is_key(const struct field *f, struct slice raw)
+{
+    struct slice quoted = { .ptr = f->lead.ptr + 1, .len = f->lead.len - 2 };
+
+    return slice_equal(quoted, raw);
+}
+
+/* Our writer keeps the order of the table, so the search begins behind the last hit. */
+static const struct field *find(const struct fields *f, struct slice raw, size_t *next)
+{
+    for (size_t i = 0; i < f->n; i++) {
+        size_t k = *next + i < f->n ? *next + i : *next + i - f->n;
+
+        if (is_key(&f->rows[k], raw)) {
+            *next = k + 1;
+            return &f->rows[k];
+        }
+    }
+    return NULL;
+}
+
+bool fields_decode(const struct fields *f, struct json_value object, void *record, struct arena *a,
+                   struct err *err)
+{
+    struct payload_iter it = payload_iter(object);
+    struct json_value value;
+    struct slice key;
+    uint64_t seen = 0; /* a bit a row */
+    size_t next = 0;
+
+    while (payload_next(&it, &key, &value)) {
+        const struct field *row = find(f, key, &next);
+        uint64_t bit = row ? 1ULL << (row - f->rows) : 0;
+
+        if (!row || (seen & bit) != 0) {
+            continue;
+        }
+        seen |= bit;
+
+        struct target t = {
+            .field = row, .at = (char *)record + row->offset, .arena = a, .err = err
+        };
+
+        if (!store(&t, value)) {
+            return false;
+        }
+        if (row->has > 0) {
+            *(bool *)((char *)record + row->has) = true;
+        }
+    }
+    return true;
+}
