@@ -71,7 +71,8 @@ struct config {
         int64_t max_rows;
     } serve;
 
-    json_t *tree;    /* owned: the effective configuration, passwords replaced by "***" */
+    json_t *values;  /* owned: the effective configuration, with its secrets */
+    json_t *tree;    /* owned: the same for people, passwords replaced by "***" */
     json_t *origins; /* owned: the same shape, each leaf "default", "FILE:LINE" or "--state" */
 };
 

@@ -36,6 +36,7 @@
 #include <stdio.h>
 
 #include "collector/base/buf.h"
+#include "collector/base/config.h"
 #include "collector/base/err.h"
 
 enum cli_exit {
@@ -92,6 +93,14 @@ int cli_usage(const struct cli *cli, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
 /* "hooktrail check: …" on stderr. Returns the exit code that fits err->code. */
 int cli_fail(const struct cli *cli, const struct err *err);
+
+/* Configuration ------------------------------------------------------------- */
+
+/*
+ * What --config and --state say, loaded. NULL after faults, which have been printed:
+ * return CLI_USAGE then. Warnings are printed too. Release with config_free().
+ */
+struct config *cli_config(const struct cli *cli) MUST_CHECK;
 
 /* Output -------------------------------------------------------------------- */
 

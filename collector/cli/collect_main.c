@@ -3,6 +3,7 @@
 int main(int argc, char **argv)
 {
     static const struct cli_command *const commands[] = {
+        &config_command,
         &version_command,
     };
 

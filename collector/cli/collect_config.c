@@ -1,0 +1,114 @@
+/* config: print the effective configuration, and where each value comes from. */
+#include "collector/cli/commands.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { KEY_BYTES = 256 };
+
+/* A value as it would stand in the file; lists are joined. */
+static char *value_text(const json_t *v)
+{
+    if (json_is_string(v)) {
+        return strdup(json_string_value(v));
+    }
+    return json_is_null(v) ? strdup("-") : json_dumps(v, JSON_ENCODE_ANY);
+}
+
+static void add_row(struct cli_table *t, const char *key, const json_t *v, const json_t *origin)
+{
+    char *text = value_text(v);
+    const char *from = json_string_value(origin);
+    bool is_default = from && strcmp(from, "default") == 0;
+
+    cli_table_cell(t, CLI_PLAIN, slice_from_cstr(key));
+    cli_table_cell(t, is_default ? CLI_DIM : CLI_BOLD, slice_from_cstr(text));
+    cli_table_cell(t, is_default ? CLI_DIM : CLI_PLAIN, slice_from_cstr(from));
+    free(text);
+}
+
+/* One row a leaf: what has an origin that is a text. */
+static void add_rows(struct cli_table *t, const char *prefix, const json_t *tree,
+                     const json_t *origins)
+{
+    const char *key;
+    json_t *v;
+
+    json_object_foreach((json_t *)(uintptr_t)tree, key, v)
+    {
+        const json_t *origin = json_object_get(origins, key);
+        char path[KEY_BYTES];
+
+        (void)snprintf(path, sizeof(path), "%s%s%s", prefix, *prefix ? "." : "", key);
+        if (json_is_object(origin)) {
+            add_rows(t, path, v, origin);
+        } else {
+            add_row(t, path, v, origin);
+        }
+    }
+}
+
+static void print_table(const struct cli *cli, const struct config *c)
+{
+    static const char *const heads[] = { "KEY", "VALUE", "FROM" };
+    CLEANUP(cli_table_done) struct cli_table t;
+
+    if (c->file) {
+        (void)printf("Read from %s\n\n", c->file);
+    } else {
+        (void)printf("There is no configuration file: all values are defaults.\n\n");
+    }
+    cli_table_init(&t, cli, heads, 3);
+    add_rows(&t, "", c->tree, c->origins);
+    cli_table_print(&t);
+}
+
+static int print_json(const struct cli *cli, const struct config *c)
+{
+    json_t *all = json_pack("{so?,sO,sO}", "file", c->file ? json_string(c->file) : NULL, "config",
+                            c->tree, "origins", c->origins);
+    int code = cli_print_json(cli, all);
+
+    json_decref(all);
+    return code;
+}
+
+static int run(const struct cli *cli, int argc, char **argv)
+{
+    static const struct cli_option none[] = { { 0 } };
+    int first = cli_options(cli, argc, argv, none);
+
+    if (first < 0) {
+        return CLI_USAGE;
+    }
+    if (first < argc) {
+        return cli_usage(cli, "takes no operand");
+    }
+
+    struct config *c = cli_config(cli);
+    int code = CLI_DONE;
+
+    if (!c) {
+        return CLI_USAGE;
+    }
+    if (cli->json) {
+        code = print_json(cli, c);
+    } else {
+        print_table(cli, c);
+    }
+    config_free(c);
+    return code;
+}
+
+const struct cli_command config_command = {
+    "config",
+    run,
+    "[--json]",
+    "Print the effective configuration, and where each value comes from: the default,\n"
+    "a line of the file, or an option. Passwords are shown as ***.\n"
+    "\n"
+    "The file is --config FILE, else $HOOKTRAIL_CONFIG, else ./hooktrail.yaml, else\n"
+    "/etc/hooktrail/hooktrail.yaml; without one, everything has its default.\n"
+    "\n"
+    "Exit codes: 0 printed; 2 the configuration has faults, one line each on stderr.",
+};
