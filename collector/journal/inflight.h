@@ -3,7 +3,9 @@
  *
  * Before a hook is started its dispatch stands here; a collector that comes back
  * after kill -9 finds what was running, ends it, and records the evaluation as
- * `interrupted`. No hook runs without a trace. Layout: format.h.
+ * `interrupted`. No hook runs without a trace. Layout: inflight_format.h.
+ *
+ * Safe from any thread; a taken slot belongs to who took it.
  */
 #pragma once
 
@@ -42,7 +44,9 @@ struct inflight_entry {
 
 /*
  * Map STATE/inflight, creating it. `on_left` is called for each slot that a
- * predecessor left taken, and then the slot is free.
+ * predecessor left taken, and then the slot is free; pid is 0 when the machine was
+ * started anew meanwhile.
+ * Errors: ERR_AGAIN: another collector has it; ERR_CORRUPT: of another version; ERR_IO.
  */
 bool inflight_open(const char *state_dir, void (*on_left)(void *ctx, const struct inflight_entry *),
                    void *ctx, struct inflight **ret, struct err *err) MUST_CHECK;
@@ -51,7 +55,7 @@ void inflight_close(struct inflight *f); /* accepts NULL; slots stay as they are
 /* Take a slot; -1 when all are taken (the dispatch runs all the same). Thread: any. */
 int inflight_take(struct inflight *f, const struct inflight_entry *entry);
 
-/* Change what a taken slot says of its hook; pid 0 before it is started. */
+/* Change what a taken slot says of its hook; pid 0 before it is started. Both accept -1. */
 void inflight_set_hook(struct inflight *f, int slot, const char *hook_name, uint32_t ordinal,
                        const char *tag);
 void inflight_set_pid(struct inflight *f, int slot, pid_t pid, uint64_t start_ticks);

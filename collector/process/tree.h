@@ -21,7 +21,8 @@ struct tree {
     size_t cap;
 };
 
-void tree_done(struct tree *t); /* for CLEANUP too */
+/* Release it; for CLEANUP too. */
+void tree_done(struct tree *t);
 
 /* Add a process that is alive. False when it is there already, or has ended. */
 bool tree_add(struct tree *t, pid_t pid);
