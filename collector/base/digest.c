@@ -1,6 +1,7 @@
 #include "collector/base/digest.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include <openssl/evp.h>
 
@@ -32,6 +33,11 @@ struct digest digest_of_parts(const struct slice *parts, size_t n)
 struct digest digest_of(struct slice bytes)
 {
     return digest_of_parts(&bytes, 1);
+}
+
+bool digest_equal(const struct digest *a, const struct digest *b)
+{
+    return memcmp(a->bytes, b->bytes, DIGEST_BYTES) == 0;
 }
 
 void digest_hex(const struct digest *d, char ret_hex[DIGEST_HEX_SIZE])

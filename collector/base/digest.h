@@ -15,6 +15,9 @@ struct digest digest_of(struct slice bytes);
 /* SHA-256 of the bytes of several slices, one after the other. */
 struct digest digest_of_parts(const struct slice *parts, size_t n);
 
+/* True when both are the same. */
+bool digest_equal(const struct digest *a, const struct digest *b);
+
 /* 64 lower-case digits and a NUL. */
 void digest_hex(const struct digest *d, char ret_hex[DIGEST_HEX_SIZE]);
 
