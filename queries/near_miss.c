@@ -3,11 +3,11 @@
 #include <string.h>
 
 #include "collector/base/buf.h"
+#include "collector/base/suggest.h"
 #include "collector/match/matcher.h"
 #include "queries/say.h"
-#include "queries/similar.h"
 
-enum { PATTERN_MAX_BYTES = 64 * 1024 };
+enum { PATTERN_MAX_BYTES = 64 * 1024, NAME_MAX_BYTES = 256 };
 
 static void free_matcher(struct matcher **m)
 {
@@ -104,6 +104,19 @@ static struct slice other_extent(struct slice pattern, struct slice tool, struct
     return (struct slice){ 0 };
 }
 
+/* Few letters apart. */
+static bool is_nearly(struct slice pattern, struct slice tool)
+{
+    char name[NAME_MAX_BYTES];
+    const char *names[] = { name };
+
+    if (tool.len >= sizeof(name)) {
+        return false;
+    }
+    (void)snprintf(name, sizeof(name), "%" SLICE_FMT, SLICE_ARG(tool));
+    return suggest_name(pattern, names, 1) != NULL;
+}
+
 static struct slice not_compiling(const char *fault, struct slice tool, struct arena *a)
 {
     return say(a,
@@ -143,7 +156,7 @@ struct slice near_miss(struct slice pattern, struct slice tool, struct arena *a)
     if (extent.len > 0) {
         return extent;
     }
-    if (similar_distance(pattern, tool) != SIZE_MAX) {
+    if (is_nearly(pattern, tool)) {
         return say(a, "It is nearly the name: write '%" SLICE_FMT "'.", SLICE_ARG(tool));
     }
     return say(a,

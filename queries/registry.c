@@ -7,19 +7,6 @@
 #include "collector/record/decode.h"
 #include "queries/rows.h"
 
-/* The first of the keys that the object has. */
-static const json_t *member(const json_t *object, const char *const *keys)
-{
-    for (size_t i = 0; keys[i]; i++) {
-        const json_t *value = json_object_get(object, keys[i]);
-
-        if (value) {
-            return value;
-        }
-    }
-    return NULL;
-}
-
 /* A string, or the strings of an array with commas between. */
 static bool text_of(const json_t *value, struct arena *a, struct slice *ret)
 {
@@ -38,28 +25,24 @@ static bool text_of(const json_t *value, struct arena *a, struct slice *ret)
     return arena_dup(a, buf_slice(&b), ret);
 }
 
-/* Each contract writes a definition in its own words. */
 static bool read_definition(const json_t *hook, struct arena *a, struct definition *ret)
 {
-    static const char *const names[] = { "name", "script", NULL };
-    static const char *const events[] = {
-        "event_type", "eventType", "event", "events", "kind", NULL
+    struct {
+        const char *key;
+        struct slice *text;
+    } texts[] = {
+        { "name", &ret->name },       { "tier", &ret->tier },
+        { "agent", &ret->agent },     { "events", &ret->events },
+        { "type", &ret->type },       { "matcher", &ret->matcher },
+        { "sources", &ret->sources }, { "activation_mode", &ret->activation },
     };
-    static const char *const activations[] = { "activation_mode", "activationMode", NULL };
-    static const char *const fail_modes[] = { "fail_mode", "failMode", "failure_mode", NULL };
-    static const char *const types[] = { "type", "hook_type", NULL };
-    const json_t *matcher = json_object_get(hook, "matcher");
 
-    ret->enabled = !json_is_false(json_object_get(hook, "enabled"));
-    ret->has_matcher = json_string_length(matcher) > 0;
-    return text_of(member(hook, names), a, &ret->name) &&
-           text_of(json_object_get(hook, "tier"), a, &ret->tier) &&
-           text_of(json_object_get(hook, "agent"), a, &ret->agent) &&
-           text_of(member(hook, events), a, &ret->events) &&
-           text_of(member(hook, types), a, &ret->type) && text_of(matcher, a, &ret->matcher) &&
-           text_of(member(hook, activations), a, &ret->activation) &&
-           text_of(json_object_get(hook, "sources"), a, &ret->sources) &&
-           text_of(member(hook, fail_modes), a, &ret->fail_mode);
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        if (!text_of(json_object_get(hook, texts[i].key), a, texts[i].text)) {
+            return false;
+        }
+    }
+    return true;
 }
 
 static void decref(json_t **value)

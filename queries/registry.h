@@ -10,19 +10,20 @@
 #include "collector/base/arena.h"
 #include "queries/store.h"
 
-/* One hook as it was configured; slices in the arena, empty where the definition is silent. */
+/*
+ * One hook as it was configured, from what contracts write of it: name, tier, agent,
+ * events, type, matcher, sources, activation_mode. Slices in the arena, empty
+ * where the definition is silent; of a list, its items with commas between.
+ */
 struct definition {
     struct slice name;
     struct slice tier;
-    struct slice agent;  /* to whom it belongs, of tier agent */
-    struct slice events; /* one, or several with commas between */
+    struct slice agent; /* to whom it belongs, of tier agent */
+    struct slice events;
     struct slice type;
     struct slice matcher;
-    bool has_matcher;
+    struct slice sources;
     struct slice activation; /* always, onDemand */
-    struct slice sources;    /* with commas between */
-    struct slice fail_mode;
-    bool enabled;
 };
 
 /* One loading of one set. */

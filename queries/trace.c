@@ -1,5 +1,7 @@
 #include "queries/trace.h"
 
+#include <inttypes.h>
+
 #include "collector/base/clock.h"
 #include "collector/record/decode.h"
 #include "queries/rows.h"
@@ -188,5 +190,5 @@ void trace_json(const struct trace *t, struct buf *out)
     if (t->truncated) {
         add_time(out, "next_from", t->next_us);
     }
-    buf_add(out, SLICE("}\n"));
+    buf_addf(out, ",\"unshipped\":%" PRIu64 "}\n", t->unshipped);
 }

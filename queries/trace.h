@@ -47,6 +47,7 @@ struct trace {
     bool truncated;     /* there is more behind the limit */
     int64_t next_us;    /* when truncated: where to go on (--from) */
     size_t evaluations; /* how many events are evaluations */
+    uint64_t unshipped; /* records in a journal and not in the store yet; set by the caller */
 };
 
 /*
@@ -60,7 +61,7 @@ bool trace_query(struct store *s, const struct trace_options *o, struct arena *a
 /*
  * Append, with a newline at the end:
  * {"thread_id","from","to","events":[{"kind":"evaluation|tool_execution|gap",…the record…}],
- *  "truncated":bool,"next_from"?}
+ *  "truncated":bool,"next_from"?,"unshipped"}
  */
 void trace_json(const struct trace *t, struct buf *out);
 

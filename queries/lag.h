@@ -1,0 +1,11 @@
+/* lag: how far a store is behind the journals of this machine. */
+#pragma once
+
+#include "queries/store.h"
+
+/*
+ * Count the records that are durable in a journal under state_dir and not in the
+ * store yet: an answer may lack them.
+ */
+bool lag_measure(struct store *s, const char *state_dir, uint64_t *ret_records, struct err *err)
+    MUST_CHECK;
