@@ -1,5 +1,6 @@
 #include "collector/base/digest.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,15 +14,38 @@ static void must(int ok)
     }
 }
 
-struct digest digest_of_parts(const struct slice *parts, size_t n)
+/* ---- One context a thread: making one costs as much as a hash. --------------- */
+
+static pthread_key_t ctx_key; /* frees a thread's context when the thread ends */
+static pthread_once_t ctx_once = PTHREAD_ONCE_INIT;
+
+static void free_ctx(void *ctx)
 {
-    static _Thread_local EVP_MD_CTX *ctx; /* one a thread: making one costs as much as a hash */
-    struct digest d;
+    EVP_MD_CTX_free(ctx);
+}
+
+static void make_key(void)
+{
+    must(pthread_key_create(&ctx_key, free_ctx) == 0);
+}
+
+static EVP_MD_CTX *thread_ctx(void)
+{
+    static _Thread_local EVP_MD_CTX *ctx;
 
     if (!ctx) {
+        must(pthread_once(&ctx_once, make_key) == 0);
         ctx = EVP_MD_CTX_new();
-        must(ctx != NULL);
+        must(ctx && pthread_setspecific(ctx_key, ctx) == 0);
     }
+    return ctx;
+}
+
+struct digest digest_of_parts(const struct slice *parts, size_t n)
+{
+    EVP_MD_CTX *ctx = thread_ctx();
+    struct digest d;
+
     must(EVP_DigestInit_ex(ctx, EVP_sha256(), NULL));
     for (size_t i = 0; i < n; i++) {
         must(EVP_DigestUpdate(ctx, parts[i].ptr, parts[i].len));
