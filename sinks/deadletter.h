@@ -1,0 +1,62 @@
+/*
+ * deadletter: the records that a sink refuses for good, kept for a person.
+ *
+ * A file a sink, STATE/deadletters/NAME.ndjson, a line a record:
+ *
+ *     {"journal","seq","type","error","time","attempts","record":{…}}
+ *
+ * `record` is the record byte for byte; bytes that are no JSON stand as
+ * `record_hex` instead. A line is on disk before the position moves past its
+ * record, so a crash between the two writes it again at the most: the last line
+ * is looked at, and not repeated. Whoever appends or rewrites holds NAME.lock.
+ * Thread: any; calls on one file wait for each other, at most LOCK_WAIT_MS.
+ */
+#pragma once
+
+#include <stdint.h>
+
+#include "collector/base/arena.h"
+#include "collector/base/err.h"
+#include "collector/record/types.h"
+
+struct deadletter {
+    struct slice journal;
+    uint64_t seq;
+    enum record_type type;
+    struct slice error; /* what the sink said */
+    int64_t time_us;    /* of the last attempt */
+    uint64_t attempts;
+    struct slice record; /* the exact bytes */
+};
+
+/* Append one, durably, unless it is the last one there already. */
+bool deadletter_append(const char *state_dir, const char *sink, const struct deadletter *d,
+                       struct err *err) MUST_CHECK;
+
+enum deadletter_fate { DEADLETTER_KEEP, DEADLETTER_DROP };
+
+/*
+ * Decide on one: it is kept (as on_letter leaves it: error, time and attempts may
+ * be set) or dropped. Valid during the call.
+ */
+typedef enum deadletter_fate (*deadletter_on_letter)(void *ctx, struct deadletter *d);
+
+/* How a pass over a file went. */
+struct deadletter_count {
+    uint64_t kept;
+    uint64_t dropped;
+    uint64_t unreadable; /* lines that a crash or a hand left; kept as they are */
+};
+
+/*
+ * Offer every letter of a sink, oldest first. A file that is not there is empty.
+ * With `rewrite` the file is then replaced by what was kept, all or nothing; else
+ * nothing is changed.
+ */
+bool deadletter_walk(const char *state_dir, const char *sink, bool rewrite,
+                     deadletter_on_letter on_letter, void *ctx, struct deadletter_count *ret,
+                     struct err *err) MUST_CHECK;
+
+/* Call on_sink for each sink that has a file. A missing folder has none. */
+bool deadletter_sinks(const char *state_dir, void (*on_sink)(void *ctx, const char *sink),
+                      void *ctx, struct err *err) MUST_CHECK;

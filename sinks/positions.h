@@ -1,0 +1,63 @@
+/*
+ * positions: how far one sink is with each journal, told to the other roles.
+ *
+ * STATE/sinks/NAME.positions.json, replaced whole and at most once a second:
+ *
+ *     {"sink","configured":true,"positions":{JOURNAL-ID: next_seq},
+ *      "state":"ok|retrying|broken","error","dead":N,"time"}
+ *
+ * `collect` retires no segment that a configured sink still needs; `status` shows
+ * it. For a sink that keeps no position of its own it is the position: a crash
+ * then sends again what was delivered since the file was written.
+ * Thread: one.
+ */
+#pragma once
+
+#include <stdint.h>
+
+#include "collector/base/err.h"
+#include "collector/base/id.h"
+#include "collector/base/slice.h"
+
+enum sink_state { SINK_STATE_OK, SINK_STATE_RETRYING, SINK_STATE_BROKEN };
+
+struct positions_entry {
+    char journal[ID_TEXT_SIZE];
+    uint64_t next;
+};
+
+struct positions {
+    const char *state_dir; /* borrowed */
+    const char *sink;      /* borrowed */
+    struct positions_entry *list;
+    size_t n;
+    size_t cap;
+    enum sink_state state;
+    char error[ERR_TEXT_SIZE]; /* "" while ok */
+    uint64_t dead;             /* records given up, ever */
+    bool changed;              /* since the file was written */
+    int64_t written_ms;        /* monotonic */
+};
+
+/*
+ * Read the file, if there is one; what is there of an older run is kept. Both
+ * strings are borrowed. A file that cannot be understood is ERR_CORRUPT.
+ */
+bool positions_load(const char *state_dir, const char *sink, struct positions *ret, struct err *err)
+    MUST_CHECK;
+void positions_done(struct positions *p);
+
+/* The next sequence of a journal; 1 for one that is not there. */
+uint64_t positions_get(const struct positions *p, struct slice journal);
+void positions_set(struct positions *p, struct slice journal, uint64_t next);
+/* A journal that is no longer on disk needs no position. */
+void positions_forget(struct positions *p, struct slice journal);
+void positions_set_state(struct positions *p, enum sink_state state, const char *error);
+void positions_count_dead(struct positions *p, uint64_t n);
+
+/* Write the file when something changed, at most once a second unless `now`. */
+bool positions_flush(struct positions *p, bool now, struct err *err) MUST_CHECK;
+
+/* Say of every file whose sink is not among `names` that it is no longer configured. */
+bool positions_unconfigure(const char *state_dir, const char *const *names, size_t n,
+                           struct err *err) MUST_CHECK;
