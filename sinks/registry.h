@@ -3,5 +3,8 @@
 
 #include "sinks/sink.h"
 
-/* The driver called `name`; NULL when there is none. */
-const struct sink_ops *sink_find(const char *name);
+/*
+ * The driver for a sink of this name with these settings (NULL: defaults), which may
+ * choose among several of one name; NULL when there is none.
+ */
+const struct sink_ops *sink_find(const char *name, const json_t *settings);

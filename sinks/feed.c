@@ -1,0 +1,379 @@
+#include "sinks/feed.h"
+
+#include <assert.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "collector/base/clock.h"
+#include "collector/base/log.h"
+#include "collector/base/mem.h"
+#include "collector/journal/reader.h"
+#include "collector/record/record.h"
+
+enum {
+    LIST_EVERY_MS = 1000,   /* a journal that appears is seen within this */
+    WAIT_MAX_MS = 100,      /* one journal can be waited on; the others are looked at so often */
+    REOPEN_EVERY_MS = 5000, /* a journal that cannot be read */
+};
+
+/* One journal, and how far this sink is with it. */
+struct seat {
+    struct journal_info info;
+    bool placed;                   /* `next` is known */
+    bool ended;                    /* nothing more will come, and all was given */
+    bool listed;                   /* it was there when the folder was last read */
+    bool pending;                  /* `frame` was read, and is the next to be given */
+    bool troubled;                 /* it could not be read, and that was logged */
+    uint64_t next;                 /* settled up to next - 1 */
+    uint64_t read;                 /* frames up to read - 1 were given, or told as lost */
+    uint64_t damaged_from;         /* 0: no damage stands before the next frame */
+    uint64_t told;                 /* losses up to here were told */
+    int64_t retry_ms;              /* monotonic: do not open it before */
+    struct journal_reader *reader; /* owned; NULL while closed */
+    struct journal_frame frame;
+};
+
+struct feed {
+    struct source base;
+    struct feed_options o;
+    struct seat **seats; /* owned, n of them, oldest journal first */
+    size_t n;
+    size_t cap;
+    size_t turn; /* whose turn it is */
+    size_t last; /* who gave the last span: the one to wait on */
+    int64_t listed_ms;
+    struct sink_record *records; /* owned: the batch */
+    size_t n_records;
+    char *bytes; /* owned */
+    size_t used_bytes;
+};
+
+static const struct source_ops feed_ops;
+
+static struct feed *from_source(struct source *s)
+{
+    assert(s->ops == &feed_ops);
+    return CONTAINER_OF(s, struct feed, base);
+}
+
+static void close_seat(struct seat *seat)
+{
+    journal_reader_close(seat->reader);
+    seat->reader = NULL;
+    seat->pending = false;
+    seat->damaged_from = 0;
+}
+
+static bool on_journal(void *ctx, const struct journal_info *info)
+{
+    struct feed *f = ctx;
+
+    for (size_t i = 0; i < f->n; i++) {
+        if (strcmp(f->seats[i]->info.id.text, info->id.text) == 0) {
+            f->seats[i]->listed = true;
+            return true;
+        }
+    }
+    if (f->n == f->cap) {
+        f->cap = f->cap ? f->cap * 2 : 8;
+        f->seats = xrealloc(f->seats, f->cap * sizeof(struct seat *));
+    }
+    f->seats[f->n] = xcalloc(1, sizeof(struct seat));
+    f->seats[f->n]->info = *info;
+    f->seats[f->n]->listed = true;
+    f->n++;
+    return true;
+}
+
+/* A journal whose folder is gone has nothing to give any more. */
+static void drop_unlisted(struct feed *f)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < f->n; i++) {
+        if (f->seats[i]->listed) {
+            f->seats[kept++] = f->seats[i];
+        } else {
+            close_seat(f->seats[i]);
+            free(f->seats[i]);
+        }
+    }
+    f->n = kept;
+}
+
+static bool list_journals(struct feed *f, struct err *err)
+{
+    int64_t now_ms = clock_mono_ms();
+
+    if (f->listed_ms != 0 && now_ms - f->listed_ms < LIST_EVERY_MS) {
+        return true;
+    }
+    for (size_t i = 0; i < f->n; i++) {
+        f->seats[i]->listed = false;
+    }
+    if (!journal_list(f->o.state_dir, on_journal, f, err)) {
+        return false;
+    }
+    drop_unlisted(f);
+    f->listed_ms = now_ms;
+    return true;
+}
+
+static void tell_loss(struct feed *f, struct seat *seat, uint64_t from, uint64_t to,
+                      const char *cause)
+{
+    const struct feed_loss loss = {
+        .journal = seat->info.id.text,
+        .role = seat->info.role,
+        .from = from,
+        .to = to,
+        .cause = cause,
+    };
+
+    if (from <= seat->told) {
+        return;
+    }
+    seat->told = to > from ? to : from;
+    log_error("records cannot be delivered, going on behind them", log_str("sink", f->o.sink),
+              log_str("journal", loss.journal), log_i64("from", (int64_t)from),
+              log_i64("to", (int64_t)to), log_str("cause", cause));
+    if (f->o.on_loss) {
+        f->o.on_loss(f->o.ctx, &loss);
+    }
+}
+
+/* What is older than what is kept. A sink that is new to a journal has lost nothing. */
+static void skip_retired(struct feed *f, struct seat *seat, uint64_t first)
+{
+    if (seat->next == 1 && seat->read == 1) {
+        log_info("journal begins later for this sink, what came before is retired",
+                 log_str("sink", f->o.sink), log_str("journal", seat->info.id.text),
+                 log_i64("first", (int64_t)first));
+    } else if (first > seat->read) {
+        tell_loss(f, seat, seat->read, first - 1, "retired");
+    }
+    close_seat(seat);
+    seat->read = first;
+}
+
+static void trouble(struct feed *f, struct seat *seat, const struct err *err)
+{
+    if (!seat->troubled) {
+        log_error("journal cannot be read, will retry", log_str("sink", f->o.sink),
+                  log_str("journal", seat->info.id.text), log_str("err", err->text));
+    }
+    seat->troubled = true;
+    seat->retry_ms = clock_mono_ms() + REOPEN_EVERY_MS;
+    close_seat(seat);
+}
+
+static bool open_seat(struct feed *f, struct seat *seat)
+{
+    struct err err;
+
+    if (seat->reader) {
+        return true;
+    }
+    if (seat->ended || clock_mono_ms() < seat->retry_ms) {
+        return false;
+    }
+    if (!journal_reader_open(seat->info.dir, seat->read, &seat->reader, &err)) {
+        seat->reader = NULL;
+        trouble(f, seat, &err);
+        return false;
+    }
+    return true;
+}
+
+/* Read one more frame into seat->frame. False: there is none now. */
+static bool read_frame(struct feed *f, struct seat *seat)
+{
+    struct err err;
+
+    while (!seat->pending && open_seat(f, seat)) {
+        switch (journal_reader_next(seat->reader, &seat->frame, &err)) {
+        case JOURNAL_READ_FRAME:
+            seat->pending = true;
+            seat->troubled = false;
+            break;
+        case JOURNAL_READ_WAIT:
+            return false;
+        case JOURNAL_READ_ENDED:
+            if (seat->damaged_from != 0) {
+                tell_loss(f, seat, seat->damaged_from, 0, "damage");
+            }
+            close_seat(seat);
+            seat->ended = true;
+            return false;
+        case JOURNAL_READ_RETIRED:
+            skip_retired(f, seat, seat->frame.seq);
+            break;
+        case JOURNAL_READ_DAMAGED:
+            seat->damaged_from = seat->damaged_from ? seat->damaged_from : seat->frame.seq;
+            break;
+        case JOURNAL_READ_ERROR:
+            trouble(f, seat, &err);
+            return false;
+        }
+    }
+    return seat->pending;
+}
+
+/* Copy the frame into the batch. False: it is full, the frame waits for the next one. */
+static bool take_frame(struct feed *f, struct seat *seat)
+{
+    struct sink_record *r = &f->records[f->n_records];
+    size_t len = seat->frame.bytes.len;
+
+    if (f->n_records == f->o.batch_records || f->used_bytes + len > f->o.batch_bytes) {
+        return false;
+    }
+    if (seat->damaged_from != 0 && seat->frame.seq > seat->damaged_from) {
+        tell_loss(f, seat, seat->damaged_from, seat->frame.seq - 1, "damage");
+    }
+    seat->damaged_from = 0;
+    if (len > 0) { /* an empty frame has no bytes to point at */
+        memcpy(f->bytes + f->used_bytes, seat->frame.bytes.ptr, len);
+    }
+    *r = (struct sink_record){
+        .seq = seat->frame.seq,
+        .type = seat->frame.type,
+        .leaf = seat->frame.leaf,
+        .json = { .ptr = f->bytes + f->used_bytes, .len = len },
+    };
+    f->n_records++;
+    f->used_bytes += len;
+    seat->read = seat->frame.seq + 1;
+    seat->pending = false;
+    return true;
+}
+
+/* Whether the sink's position is known; false with err when it cannot tell now. */
+static bool place(struct feed *f, struct seat *seat, struct err *err)
+{
+    if (seat->placed) {
+        return true;
+    }
+    if (!f->base.position(f->base.position_ctx, id_slice(&seat->info.id), &seat->next, err)) {
+        return false;
+    }
+    seat->read = seat->next;
+    seat->placed = true;
+    return true;
+}
+
+static bool gather(struct feed *f, struct seat *seat, struct span *ret)
+{
+    f->n_records = 0;
+    f->used_bytes = 0;
+    while (read_frame(f, seat) && take_frame(f, seat)) {
+        continue;
+    }
+    *ret = (struct span){
+        .journal = id_slice(&seat->info.id),
+        .from = seat->next,
+        .to = seat->read - 1,
+        .records = f->records,
+        .n = f->n_records,
+    };
+    return f->n_records > 0;
+}
+
+static enum source_read feed_next(struct source *s, struct span *ret, struct err *err)
+{
+    struct feed *f = from_source(s);
+
+    if (!list_journals(f, err)) {
+        return SOURCE_ERROR;
+    }
+    for (size_t i = 0; i < f->n; i++) {
+        size_t at = (f->turn + i) % f->n;
+
+        if (!place(f, f->seats[at], err)) {
+            return SOURCE_ERROR;
+        }
+        if (gather(f, f->seats[at], ret)) {
+            f->last = at;
+            f->turn = at + 1;
+            return SOURCE_SPAN;
+        }
+    }
+    return SOURCE_WAIT;
+}
+
+static void feed_settled(struct source *s, struct slice journal, uint64_t next)
+{
+    struct feed *f = from_source(s);
+
+    for (size_t i = 0; i < f->n; i++) {
+        if (slice_equal(id_slice(&f->seats[i]->info.id), journal)) {
+            f->seats[i]->next = next;
+        }
+    }
+}
+
+static void feed_rewind(struct source *s)
+{
+    struct feed *f = from_source(s);
+
+    for (size_t i = 0; i < f->n; i++) {
+        close_seat(f->seats[i]);
+        f->seats[i]->placed = false;
+        f->seats[i]->ended = false;
+    }
+}
+
+/* The busiest journal can be waited on; the others are looked at soon enough. */
+static void feed_wait(struct source *s, int64_t timeout_ms)
+{
+    struct feed *f = from_source(s);
+    struct seat *seat = f->last < f->n ? f->seats[f->last] : NULL;
+    int64_t wait_ms = timeout_ms < WAIT_MAX_MS ? timeout_ms : WAIT_MAX_MS;
+
+    if (seat && seat->reader) {
+        (void)journal_reader_wait(seat->reader, wait_ms);
+    } else {
+        (void)poll(NULL, 0, (int)wait_ms);
+    }
+}
+
+static void feed_close(struct source *s)
+{
+    if (!s) {
+        return;
+    }
+
+    struct feed *f = from_source(s);
+
+    for (size_t i = 0; i < f->n; i++) {
+        close_seat(f->seats[i]);
+        free(f->seats[i]);
+    }
+    free(f->seats);
+    free(f->records);
+    free(f->bytes);
+    free(f);
+}
+
+static const struct source_ops feed_ops = {
+    .next = feed_next,
+    .settled = feed_settled,
+    .rewind = feed_rewind,
+    .wait = feed_wait,
+    .close = feed_close,
+};
+
+struct source *feed_open(const struct feed_options *o)
+{
+    struct feed *f = xcalloc(1, sizeof(*f));
+
+    f->base.ops = &feed_ops;
+    f->o = *o;
+    if (f->o.batch_bytes < RECORD_MAX_BYTES) {
+        f->o.batch_bytes = RECORD_MAX_BYTES;
+    }
+    f->records = xcalloc(f->o.batch_records, sizeof(*f->records));
+    f->bytes = xcalloc(f->o.batch_bytes, 1);
+    return &f->base;
+}

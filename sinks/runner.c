@@ -1,0 +1,270 @@
+#include "sinks/runner.h"
+
+#include "collector/base/clock.h"
+#include "collector/base/log.h"
+#include "sinks/deadletter.h"
+
+enum {
+    FIRST_PAUSE_MS = 100,
+    LIMIT_PAUSE_MS = 30 * 1000,
+    IDLE_WAIT_MS = 500,
+    CUT_LOOK_MS = 3600 * 1000, /* cuts are by whole days */
+    CUT_PAUSE_MS = 20,         /* between two steps: readers and deliveries come first */
+};
+
+struct runner {
+    const struct runner_options *o;
+    struct pump pump;
+    struct positions positions;
+    bool placed;         /* the source knows where the open sink stands */
+    int64_t progress_ms; /* monotonic: something was delivered, or nothing was to do */
+    int64_t next_cut_ms; /* monotonic: look for what is due */
+    bool cutting;
+    struct sink_cut cut;
+    bool flush_failed; /* told already */
+};
+
+static bool bury(void *ctx, const struct span *span, const struct sink_record *r,
+                 const struct err *why, struct err *err)
+{
+    const struct runner *n = ctx;
+    const struct deadletter d = {
+        .journal = span->journal,
+        .seq = r->seq,
+        .type = r->type,
+        .error = slice_from_cstr(why->text),
+        .time_us = clock_now_us(),
+        .attempts = 1,
+        .record = r->json,
+    };
+
+    return deadletter_append(n->o->cfg->state_dir, n->o->cfg->name, &d, err);
+}
+
+/* Where the sink stands: it knows itself, or our file does. */
+static bool position(void *ctx, struct slice journal, uint64_t *ret_next, struct err *err)
+{
+    struct runner *n = ctx;
+
+    if (!n->o->ops->position) {
+        *ret_next = positions_get(&n->positions, journal);
+    } else if (!n->o->ops->position(n->pump.sink, journal, ret_next, err)) {
+        return false;
+    }
+    positions_set(&n->positions, journal, *ret_next);
+    return true;
+}
+
+static void note_state(struct runner *n)
+{
+    static const enum sink_state states[] = {
+        [PUMP_OK] = SINK_STATE_OK,
+        [PUMP_RETRYING] = SINK_STATE_RETRYING,
+        [PUMP_BROKEN] = SINK_STATE_BROKEN,
+    };
+
+    positions_set_state(&n->positions, states[n->pump.health], n->pump.told);
+}
+
+static void flush(struct runner *n, bool now)
+{
+    struct err err;
+
+    note_state(n);
+    if (positions_flush(&n->positions, now, &err)) {
+        n->flush_failed = false;
+    } else if (!n->flush_failed) {
+        log_warn("positions not written, journals are kept longer",
+                 log_str("sink", n->o->cfg->name), log_str("err", err.text));
+        n->flush_failed = true;
+    }
+}
+
+static void pause_for(struct runner *n, int64_t pause_ms)
+{
+    flush(n, false);
+    (void)stop_pause(n->o->stop, pause_ms);
+}
+
+/* The sink is open, and the source stands where it does. False: paused, try again. */
+static bool ready(struct runner *n)
+{
+    if (!n->pump.sink) {
+        struct pump_step step = pump_open(&n->pump);
+
+        n->placed = false;
+        if (!n->pump.sink) {
+            pause_for(n, step.pause_ms);
+            return false;
+        }
+    }
+    if (!n->placed) {
+        n->o->source->ops->rewind(n->o->source);
+        n->placed = true;
+    }
+    return true;
+}
+
+static void settle(struct runner *n, struct slice journal, uint64_t next)
+{
+    n->o->source->ops->settled(n->o->source, journal, next);
+    positions_set(&n->positions, journal, next);
+    n->progress_ms = clock_mono_ms();
+}
+
+/* Has a single run waited long enough for a sink that takes nothing? */
+static bool gives_up(const struct runner *n)
+{
+    return n->o->once && clock_mono_ms() - n->progress_ms > n->o->patience_ms;
+}
+
+/* Until the span is settled, or the sink closed, or it is time to end. */
+static void deliver(struct runner *n, struct span span)
+{
+    while (!stop_asked(n->o->stop) && !gives_up(n)) {
+        uint64_t dead = n->pump.dead;
+        struct pump_step step = pump_step(&n->pump, &span);
+
+        positions_count_dead(&n->positions, n->pump.dead - dead);
+        if (step.consumed == span.n) {
+            settle(n, span.journal, span.to + 1);
+            return;
+        }
+        span = pump_rest(&span, step.consumed);
+        if (step.consumed > 0) {
+            settle(n, span.journal, span.from);
+        }
+        if (step.pause_ms > 0) {
+            pause_for(n, step.pause_ms);
+        }
+        if (!n->pump.sink) {
+            break;
+        }
+    }
+    n->placed = false; /* what is left of the span is given again */
+}
+
+/* Look now and then whether something is due, and tell it before it begins. */
+static void look_for_cut(struct runner *n)
+{
+    int64_t now_ms = clock_mono_ms();
+
+    if (!n->o->ops->cut_due || now_ms < n->next_cut_ms) {
+        return;
+    }
+    n->next_cut_ms = now_ms + CUT_LOOK_MS;
+
+    enum sink_result result =
+        n->o->ops->cut_due(n->pump.sink, clock_now_us(), &n->cut, &n->pump.last);
+
+    if (result != SINK_OK) {
+        log_warn("retention not checked, will look again", log_str("sink", n->o->cfg->name),
+                 log_str("err", n->pump.last.text));
+    } else if (n->cut.rows > 0) {
+        n->cutting = !n->o->on_cut || n->o->on_cut(n->o->ctx, n->o->cfg->name, &n->cut);
+    }
+}
+
+static void cut_some(struct runner *n)
+{
+    uint64_t removed = 0;
+    enum sink_result result = n->o->ops->cut_step(n->pump.sink, &n->cut, &removed, &n->pump.last);
+
+    if (result != SINK_OK) {
+        log_warn("retention interrupted, will look again", log_str("sink", n->o->cfg->name),
+                 log_str("err", n->pump.last.text));
+    }
+    n->cutting = result == SINK_OK && removed > 0;
+    if (n->cutting) {
+        pause_for(n, CUT_PAUSE_MS);
+    }
+}
+
+/* Nothing to deliver: wait for more, then a moment longer, to make one batch of it. */
+static void idle(struct runner *n)
+{
+    n->progress_ms = clock_mono_ms();
+    flush(n, false);
+    n->o->source->ops->wait(n->o->source, IDLE_WAIT_MS);
+    (void)stop_pause(n->o->stop, n->o->linger_ms);
+}
+
+/* One round. True: a single run is done. */
+static bool turn(struct runner *n)
+{
+    struct span span;
+    struct pump_step step;
+
+    if (!ready(n)) {
+        return false;
+    }
+    look_for_cut(n);
+    if (n->cutting) {
+        cut_some(n);
+    }
+    switch (n->o->source->ops->next(n->o->source, &span, &n->pump.last)) {
+    case SOURCE_SPAN:
+        deliver(n, span);
+        flush(n, false);
+        return false;
+    case SOURCE_WAIT:
+        if (n->o->once && !n->cutting) {
+            return true;
+        }
+        if (!n->cutting) {
+            idle(n);
+        }
+        return false;
+    case SOURCE_ERROR:
+        step = pump_answer(&n->pump, SINK_DOWN, "position");
+        pause_for(n, step.pause_ms);
+        return false;
+    }
+    return false;
+}
+
+static enum runner_end run_rounds(struct runner *n)
+{
+    while (!stop_asked(n->o->stop)) {
+        if (turn(n)) {
+            return RUNNER_DELIVERED;
+        }
+        if (gives_up(n)) {
+            return RUNNER_GAVE_UP;
+        }
+    }
+    return RUNNER_STOPPED;
+}
+
+enum runner_end runner_run(const struct runner_options *o, struct err *ret_err)
+{
+    struct runner n = {
+        .o = o,
+        .pump = {
+            .cfg = o->cfg,
+            .ops = o->ops,
+            .bury = bury,
+            .bury_ctx = &n,
+            .backoff = { .first_ms = FIRST_PAUSE_MS, .limit_ms = LIMIT_PAUSE_MS },
+            .batch_max = o->batch_records,
+            .batch_now = o->batch_records,
+        },
+        .progress_ms = clock_mono_ms(),
+    };
+
+    if (!positions_load(o->cfg->state_dir, o->cfg->name, &n.positions, ret_err)) {
+        log_error("sink not started", log_str("sink", o->cfg->name), log_str("err", ret_err->text));
+        return RUNNER_GAVE_UP;
+    }
+    o->source->position = position;
+    o->source->position_ctx = &n;
+    flush(&n, true);
+
+    enum runner_end end = run_rounds(&n);
+
+    pump_close(&n.pump);
+    flush(&n, true);
+    positions_done(&n.positions);
+    *ret_err = n.pump.last;
+    return end;
+}

@@ -1,0 +1,40 @@
+/*
+ * runner: delivers to one sink until it is told to stop. One thread a sink.
+ *
+ *     source ──span──▶ pump ──▶ driver          positions ──▶ STATE/sinks/NAME…
+ *        ▲               └─ refused for good ──▶ dead letters
+ *        └─ settled, or rewound when the sink was opened anew
+ *
+ * It waits where nothing can be done (the sink is away, nothing is to deliver),
+ * never longer than a moment without hearing a stop. Between deliveries it cuts
+ * what the sink no longer keeps.
+ */
+#pragma once
+
+#include "sinks/positions.h"
+#include "sinks/pump.h"
+#include "sinks/source.h"
+#include "sinks/stop.h"
+
+struct runner_options {
+    const struct sink_config *cfg; /* with name and state_dir */
+    const struct sink_ops *ops;
+    struct source *source; /* borrowed */
+    struct stop *stop;     /* borrowed */
+    size_t batch_records;
+    int64_t linger_ms;   /* what comes slowly is gathered for so long: a batch costs an fsync */
+    bool once;           /* end when all that is there has been delivered */
+    int64_t patience_ms; /* once: give up when nothing could be delivered for so long */
+    /* A cut begins: told before its first row goes. False: it could not be recorded, do not cut. */
+    bool (*on_cut)(void *ctx, const char *sink, const struct sink_cut *cut);
+    void *ctx;
+};
+
+enum runner_end {
+    RUNNER_STOPPED,   /* it was asked to */
+    RUNNER_DELIVERED, /* once: everything is there */
+    RUNNER_GAVE_UP,   /* once: the sink could not be reached, or refuses us */
+};
+
+/* Run. Errors are logged, and stand in the positions file; *ret_err tells the last one. */
+enum runner_end runner_run(const struct runner_options *o, struct err *ret_err);

@@ -1,0 +1,47 @@
+/*
+ * source: where a sink's records come from: the journals (feed.h), or a topic.
+ *
+ * Gives spans of one journal each, in order, from where the sink stands; keeps
+ * what it gave until it is settled. One source, one sink, one thread.
+ */
+#pragma once
+
+#include "sinks/sink.h"
+
+enum source_read {
+    SOURCE_SPAN,  /* *ret is filled */
+    SOURCE_WAIT,  /* all that is there was given and settled */
+    SOURCE_ERROR, /* err: the position could not be asked, or nothing can be read */
+};
+
+/* Where the sink stands; 1: never seen. False: the sink cannot tell now. */
+typedef bool (*source_position)(void *ctx, struct slice journal, uint64_t *ret_next,
+                                struct err *err);
+
+struct source;
+
+struct source_ops {
+    /*
+     * The next span, valid until the next call; by then it is settled whole, or the
+     * source rewound. For each journal that appears, and after a rewind, it asks where
+     * the sink stands.
+     */
+    enum source_read (*next)(struct source *s, struct span *ret, struct err *err) MUST_CHECK;
+
+    /* The journal is delivered up to next - 1. */
+    void (*settled)(struct source *s, struct slice journal, uint64_t next);
+
+    /* The sink was opened anew: forget what was given, ask again where it stands. */
+    void (*rewind)(struct source *s);
+
+    /* Wait until there may be more, at most timeout_ms. */
+    void (*wait)(struct source *s, int64_t timeout_ms);
+
+    void (*close)(struct source *s); /* accepts NULL */
+};
+
+struct source {
+    const struct source_ops *ops;
+    source_position position; /* set by whoever runs the source, before the first call */
+    void *position_ctx;
+};
