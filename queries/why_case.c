@@ -1,5 +1,7 @@
 #include "queries/why_case.h"
 
+#include <assert.h>
+
 #include "collector/record/decode.h"
 
 /* Hooks of several agents may share a name: the one that ran counts, or that could have. */
@@ -119,6 +121,10 @@ static const struct evaluation *right_chain(const struct why_case *c, const stru
 {
     const struct evaluation *found = e;
 
+    assert(e);
+    if (e->dispatch_id.len == 0 || lists_hook(c, e)) {
+        return e;
+    }
     for (size_t i = 0; i < c->n_candidates; i++) {
         const struct evaluation *sibling = &c->candidates[i];
 
@@ -178,23 +184,21 @@ static bool load_definition(struct store *s, struct why_case *c, const struct ev
 /* Which evaluation is meant; there is at least one. */
 static bool choose(struct store *s, struct why_case *c, struct err *err)
 {
-    const struct evaluation *e = best(c, any);
+    const struct evaluation *latest = best(c, any);
+    const struct evaluation *heard = NULL;
 
-    if (!load_definition(s, c, e, err)) {
+    if (!load_definition(s, c, latest, err)) {
         return false;
     }
     if (c->considered > 0) {
-        e = best(c, has_heard_event);
+        heard = best(c, has_heard_event);
     } else if (c->definition) {
-        const struct evaluation *heard = best(c, is_heard);
-
+        heard = best(c, is_heard);
         c->event_missing = !heard;
-        e = heard ? heard : e;
     }
-    e = right_chain(c, e);
-    c->evaluation = e;
-    c->execution = part_of(e, c->options->hook);
-    return load_definition(s, c, e, err);
+    c->evaluation = right_chain(c, heard ? heard : latest);
+    c->execution = part_of(c->evaluation, c->options->hook);
+    return load_definition(s, c, c->evaluation, err);
 }
 
 /* Without an evaluation: the thread's other events, what tools say of the call, losses. */
