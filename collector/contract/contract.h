@@ -67,7 +67,8 @@ struct hookset {
 struct hook_source {
     const char *path;         /* a file, or a folder */
     const char *secrets_path; /* NULL: none */
-    const char *script_dir; /* private folder in which `load` stores scripts as files, by digest */
+    const char *script_dir; /* private folder in which `load` stores scripts as files, by digest;
+                               NULL: the set is only checked, never run */
 };
 
 /* ---- A plan --------------------------------------------------------------- */
@@ -122,6 +123,8 @@ struct hook_input {
     /* HOOK_HTTP */
     const char *url;
     const char *const *headers; /* "Name: value", NULL-terminated */
+    /* HOOK_PROMPT: the body is the prompt */
+    const char *model; /* NULL: the runner's own choice */
     /* all */
     struct slice body;
 };
