@@ -43,11 +43,15 @@ struct hook {
     struct slice name;
     enum hook_type type;
     enum tier tier;
-    struct slice matcher;    /* as configured */
-    struct slice fail_mode;  /* as configured, or the contract's default */
-    struct slice definition; /* JSON for the registry: no script text, secret, header value, URL
-                                credentials */
-    void *own;               /* the contract's own definition, in the set's arena */
+    struct slice matcher;   /* as configured */
+    struct slice fail_mode; /* as configured, or the contract's default */
+    /*
+     * JSON object for the registry: no script text, secret, header value or URL
+     * credentials. In every contract `name type tier agent enabled events (a list)
+     * activation_mode sources matcher fail_mode timeout_s` where it has them.
+     */
+    struct slice definition;
+    void *own; /* the contract's own definition, in the set's arena */
 };
 
 /* All hooks of one contract; immutable once loaded. */
@@ -67,8 +71,8 @@ struct hookset {
 struct hook_source {
     const char *path;         /* a file, or a folder */
     const char *secrets_path; /* NULL: none */
-    const char *script_dir; /* private folder in which `load` stores scripts as files, by digest;
-                               NULL: the set is only checked, never run */
+    const char *script_dir;   /* private folder in which `load` stores scripts as files, by digest;
+                                 NULL: the set is only checked, never run */
 };
 
 /* ---- A plan --------------------------------------------------------------- */

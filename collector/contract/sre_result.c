@@ -1,0 +1,173 @@
+/* sre_result: a hook's stdout, read as the contract's HookResult. */
+#include "collector/contract/sre.h"
+
+#include <string.h>
+
+/* The keys that mean something; whatever else stands there is passed over. */
+enum top_key { T_OK, T_REASON, T_DECISION, T_SPECIFIC, T_COUNT };
+static const char *const top_names[T_COUNT] = { "ok", "reason", "decision", "hookSpecificOutput" };
+
+enum inner_key { I_PERMISSION, I_QUESTION, I_CONTEXT, I_COUNT };
+static const char *const inner_names[I_COUNT] = {
+    "permissionDecision",
+    "permissionDecisionReason",
+    "additionalContext",
+};
+
+/* The first member of each name. */
+static void find(struct json_value object, const char *const *names, size_t n,
+                 struct json_value *found)
+{
+    struct payload_iter it = payload_iter(object);
+    struct slice key;
+    struct json_value value;
+
+    while (payload_next(&it, &key, &value)) {
+        for (size_t i = 0; i < n; i++) {
+            if (found[i].kind == JSON_KIND_NONE &&
+                payload_string_is(key, slice_from_cstr(names[i]))) {
+                found[i] = value;
+            }
+        }
+    }
+}
+
+/* Absent and null are the same: *ret stays empty. */
+static bool text(struct json_value value, const char *name, struct arena *a, struct slice *ret,
+                 struct err *err)
+{
+    if (value.kind == JSON_KIND_NONE || value.kind == JSON_KIND_NULL) {
+        return true;
+    }
+    if (value.kind != JSON_KIND_STRING) {
+        return err_set(err, ERR_INVALID, "%s is not a string", name);
+    }
+    return payload_string(value.raw, a, ret, NULL) ||
+           err_set(err, ERR_TOO_BIG, "%s is too long", name);
+}
+
+static enum decision permission_from(struct slice word)
+{
+    enum decision d = decision_from(word);
+
+    return d == DECISION_ALLOW || d == DECISION_DENY || d == DECISION_ASK ? d : DECISION_NONE;
+}
+
+static bool read_specific(struct json_value specific, struct arena *a, struct sre_result *ret,
+                          struct err *err)
+{
+    struct json_value found[I_COUNT] = { 0 };
+    struct slice permission = { 0 };
+
+    if (specific.kind == JSON_KIND_NONE || specific.kind == JSON_KIND_NULL) {
+        return true;
+    }
+    if (specific.kind != JSON_KIND_OBJECT) {
+        return err_set(err, ERR_INVALID, "hookSpecificOutput is not an object");
+    }
+    ret->specific = specific;
+    find(specific, inner_names, I_COUNT, found);
+    if (!text(found[I_PERMISSION], inner_names[I_PERMISSION], a, &permission, err) ||
+        !text(found[I_QUESTION], inner_names[I_QUESTION], a, &ret->question, err) ||
+        !text(found[I_CONTEXT], inner_names[I_CONTEXT], a, &ret->context, err)) {
+        return false;
+    }
+    ret->permission = permission_from(permission);
+    if (found[I_PERMISSION].kind == JSON_KIND_STRING && ret->permission == DECISION_NONE) {
+        return err_set(err, ERR_INVALID, "permissionDecision is not allow, deny or ask");
+    }
+    return true;
+}
+
+static bool read_ok(struct json_value ok, bool *ret_rejects, struct err *err)
+{
+    if (ok.kind != JSON_KIND_NONE && ok.kind != JSON_KIND_TRUE && ok.kind != JSON_KIND_FALSE) {
+        return err_set(err, ERR_INVALID, "ok is not true or false");
+    }
+    *ret_rejects = ok.kind == JSON_KIND_FALSE;
+    return true;
+}
+
+bool sre_result_parse(struct slice output, struct arena *a, struct sre_result *ret, struct err *err)
+{
+    struct json_value found[T_COUNT] = { 0 };
+    struct slice legacy = { 0 };
+    struct json_value root;
+
+    *ret = (struct sre_result){ 0 };
+    if (!payload_check(output, &root, err)) {
+        return false;
+    }
+    if (root.kind != JSON_KIND_OBJECT) {
+        return err_set(err, ERR_INVALID, "not a JSON object");
+    }
+    find(root, top_names, T_COUNT, found);
+    if (!read_ok(found[T_OK], &ret->rejects, err) ||
+        !text(found[T_REASON], top_names[T_REASON], a, &ret->reason, err) ||
+        !text(found[T_DECISION], top_names[T_DECISION], a, &legacy, err) ||
+        !read_specific(found[T_SPECIFIC], a, ret, err)) {
+        return false;
+    }
+    ret->has_reason = ret->reason.len > 0;
+    ret->rejects = ret->rejects || slice_equal(legacy, SLICE("block"));
+    return true;
+}
+
+enum decision sre_result_decision(const struct sre_result *r)
+{
+    if (r->permission == DECISION_DENY || r->permission == DECISION_ASK) {
+        return r->permission;
+    }
+    if (r->rejects) {
+        return DECISION_REJECT;
+    }
+    return r->permission == DECISION_ALLOW ? DECISION_ALLOW : DECISION_PASS;
+}
+
+static bool is_word(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+/* The word behind the key, past quotes, blanks and a colon; empty when there is none. */
+static struct slice word_behind(struct slice output, const char *key)
+{
+    size_t n = strlen(key);
+    const char *at = output.len > 0 ? memmem(output.ptr, output.len, key, n) : NULL;
+
+    if (!at) {
+        return (struct slice){ 0 };
+    }
+
+    const char *end = output.ptr + output.len;
+    const char *from = at + n;
+
+    while (from < end && memchr("\"': =\t\r\n\\", *from, 9)) {
+        from++;
+    }
+
+    const char *to = from;
+
+    while (to < end && is_word(*to)) {
+        to++;
+    }
+    return (struct slice){ .ptr = from, .len = (size_t)(to - from) };
+}
+
+enum decision sre_result_guess(struct slice output)
+{
+    enum decision permission = permission_from(word_behind(output, "permissionDecision"));
+    struct slice ok = word_behind(output, "ok\"");
+
+    if (permission == DECISION_DENY || permission == DECISION_ASK) {
+        return permission;
+    }
+    if (ok.len == 0) {
+        ok = word_behind(output, "ok'");
+    }
+    if (slice_equal(ok, SLICE("false")) || slice_equal(ok, SLICE("False")) ||
+        slice_equal(word_behind(output, "decision\""), SLICE("block"))) {
+        return DECISION_REJECT;
+    }
+    return permission;
+}
