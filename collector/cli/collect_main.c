@@ -3,7 +3,9 @@
 int main(int argc, char **argv)
 {
     static const struct cli_command *const commands[] = {
+        &check_command,
         &config_command,
+        &dispatch_command,
         &version_command,
     };
 

@@ -97,7 +97,7 @@ struct wave {
 
 /* Hooks that are folded into one decision; becomes one evaluation. */
 struct chain {
-    struct id id; /* of its evaluation */
+    struct id id; /* of its evaluation; the runner makes it */
     enum chain_kind kind;
     struct wave *waves;
     size_t n_waves;

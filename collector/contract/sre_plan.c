@@ -125,7 +125,7 @@ static void count(const struct dispatch *d, const struct selection *s, size_t *r
     *ret_configured = configured;
 }
 
-static bool plan_step(struct dispatch *d, const struct hook *hook, struct step *step)
+static void plan_step(const struct dispatch *d, const struct hook *hook, struct step *step)
 {
     const struct sre_hook *own = hook->own;
 
@@ -135,11 +135,9 @@ static bool plan_step(struct dispatch *d, const struct hook *hook, struct step *
         .drain_ms = SRE_DRAIN_MS,
         .output_limit_bytes = SRE_OUTPUT_BYTES,
         .stderr_tail_bytes = SRE_STDERR_TAIL_BYTES,
-        .execution = ARENA_NEW(&d->arena, struct execution),
     };
     step->skip = why_not(d, hook, step);
     step->run = step->skip == SKIP_NONE;
-    return step->execution != NULL;
 }
 
 /* One step a wave: a hook starts when the one before it is done. */
@@ -158,9 +156,7 @@ static bool plan_waves(struct dispatch *d, struct chain *c, const struct selecti
             if (hook->tier != (enum tier)tier || !is_selected(d, hook, s)) {
                 continue;
             }
-            if (!plan_step(d, hook, &steps[c->n_waves])) {
-                return false;
-            }
+            plan_step(d, hook, &steps[c->n_waves]);
             c->waves[c->n_waves] = (struct wave){ .steps = &steps[c->n_waves], .n_steps = 1 };
             c->n_waves++;
         }
@@ -174,7 +170,6 @@ static bool add_chain(struct dispatch *d, const struct selection *s)
     size_t listed;
 
     *c = (struct chain){
-        .id = id_new(),
         .kind = s->kind,
         .decision = DECISION_PASS,
         .own = ARENA_NEW(&d->arena, struct sre_chain),

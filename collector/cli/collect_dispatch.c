@@ -1,0 +1,297 @@
+/* hooktrail dispatch: one dispatch without a daemon; nothing is journalled. */
+#include "collector/cli/commands.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "collector/base/clock.h"
+#include "collector/base/fs.h"
+#include "collector/dispatcher/chain.h"
+#include "collector/dispatcher/hookset.h"
+#include "collector/record/encode.h"
+
+enum {
+    REQUEST_BYTES = 16 * 1024 * 1024,
+    RESULT_BYTES = 64 * 1024 * 1024,
+    OUTPUT_BUDGET_BYTES = 64 * 1024 * 1024,
+    SCRIPT_DIR_SIZE = 4096,
+    HOST_SIZE = 256,
+    WALK_DESCRIPTORS = 8,
+};
+
+struct asked {
+    const char *hooks;
+    const char *contract; /* NULL: the request names it */
+    const char *secrets;
+    const char *record;
+    const char *appinsights;
+};
+
+/* ---- What is written beside the result ------------------------------------ */
+
+struct lines {
+    struct buf record;
+    struct buf rows;
+    char collector[HOST_SIZE];
+};
+
+static void add_row(void *ctx, const struct telemetry_row *row)
+{
+    struct lines *l = ctx;
+    char time[CLOCK_TEXT_SIZE];
+    char *text;
+    json_t *line;
+
+    clock_format(row->time_us, time);
+    line = json_pack("{ss,ss,sO}", "timestamp", time, "name", row->name, "customDimensions",
+                     row->dimensions);
+    text = json_dumps(line, JSON_COMPACT);
+    buf_addf(&l->rows, "%s\n", text ? text : "{}");
+    free(text);
+    json_decref(line);
+}
+
+static void add_lines(struct dispatch *d, struct lines *l)
+{
+    for (size_t i = 0; i < d->n_chains; i++) {
+        struct evaluation e;
+        struct buf json;
+
+        chain_evaluation(d, &d->chains[i], &e);
+        e.head.collector = slice_from_cstr(l->collector);
+        buf_init(&json, RECORD_MAX_BYTES);
+        encode_evaluation(&e, &json);
+        buf_add(&l->record, buf_slice(&json));
+        buf_add_char(&l->record, '\n');
+        buf_done(&json);
+        if (d->set->ops->telemetry) {
+            d->set->ops->telemetry(&e, add_row, l);
+        }
+    }
+}
+
+static bool append(const char *path, const struct buf *lines, struct err *err)
+{
+    if (!path) {
+        return true;
+    }
+
+    CLEANUP(fs_closep) int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+
+    if (fd < 0) {
+        return err_errno(err, errno, "open %s", path);
+    }
+    return fs_write_all(fd, buf_slice(lines), err) || err_wrap(err, "%s", path);
+}
+
+/* ---- One dispatch --------------------------------------------------------- */
+
+static bool write_all(struct dispatch *d, const struct asked *asked, int *ret_exit_code,
+                      struct err *err)
+{
+    struct lines lines = { 0 };
+    struct buf out;
+
+    (void)gethostname(lines.collector, sizeof(lines.collector) - 1);
+    buf_init(&lines.record, RESULT_BYTES);
+    buf_init(&lines.rows, RESULT_BYTES);
+    buf_init(&out, RESULT_BYTES);
+    add_lines(d, &lines);
+
+    bool ok = append(asked->record, &lines.record, err) &&
+              append(asked->appinsights, &lines.rows, err) &&
+              d->set->ops->reply(d, &out, ret_exit_code, err);
+
+    if (ok) {
+        buf_add_char(&out, '\n');
+        ok = fs_write_all(STDOUT_FILENO, buf_slice(&out), err);
+    }
+    buf_done(&lines.record);
+    buf_done(&lines.rows);
+    buf_done(&out);
+    return ok;
+}
+
+static int run_dispatch(const struct cli *cli, const struct hookset *set, struct slice request,
+                        const struct asked *asked)
+{
+    struct budget budget = { .limit_bytes = OUTPUT_BUDGET_BYTES };
+    const struct process_options process = { .budget = &budget };
+    const struct chain_options options = { .process = &process };
+    struct dispatch d;
+    struct err err = { 0 };
+    int code = CLI_DONE;
+
+    dispatch_init(&d, set, request);
+    if (!chain_prepare(&d, &err)) {
+        code = cli_fail(cli, &err);
+    } else {
+        chain_run(&d, &options);
+        if (!write_all(&d, asked, &code, &err)) {
+            code = cli_fail(cli, &err);
+        }
+    }
+    dispatch_done(&d);
+    return code;
+}
+
+/* ---- The hooks ------------------------------------------------------------ */
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *at)
+{
+    (void)st;
+    (void)type;
+    (void)at;
+    (void)remove(path);
+    return 0;
+}
+
+/* A private folder for scripts, which goes when the dispatch is done. */
+static bool make_script_dir(char path[SCRIPT_DIR_SIZE], struct err *err)
+{
+    const char *base = getenv("TMPDIR");
+    int n = snprintf(path, SCRIPT_DIR_SIZE, "%s/hooktrail-scripts-XXXXXX",
+                     base && *base ? base : "/tmp");
+
+    if (n < 0 || n >= SCRIPT_DIR_SIZE) {
+        return err_set(err, ERR_INVALID, "TMPDIR is too long");
+    }
+    return mkdtemp(path) || err_errno(err, errno, "make folder %s", path);
+}
+
+static int load_and_run(const struct cli *cli, const struct contract_ops *ops, struct slice request,
+                        const struct asked *asked)
+{
+    char script_dir[SCRIPT_DIR_SIZE];
+    const struct hook_source src = {
+        .path = asked->hooks,
+        .secrets_path = asked->secrets,
+        .script_dir = script_dir,
+    };
+    struct faults faults;
+    struct err err = { 0 };
+    int code = CLI_USAGE;
+
+    if (!make_script_dir(script_dir, &err)) {
+        return cli_fail(cli, &err);
+    }
+    faults_init(&faults);
+
+    struct hookset *set = hookset_load(ops, &src, &faults);
+
+    if (set) {
+        code = run_dispatch(cli, set, request, asked);
+    } else {
+        faults_print(&faults, stderr);
+    }
+    hookset_unref(set);
+    faults_done(&faults);
+    (void)nftw(script_dir, remove_one, WALK_DESCRIPTORS, FTW_DEPTH | FTW_PHYS);
+    return code;
+}
+
+/* ---- The request ---------------------------------------------------------- */
+
+/* What the request calls its contract. */
+static bool name_contract(struct slice request, struct arena *a, struct slice *ret, struct err *err)
+{
+    struct json_value root;
+
+    if (!payload_check(request, &root, err)) {
+        return err_wrap(err, "request");
+    }
+
+    struct json_value name = payload_get(root, SLICE("contract"));
+
+    if (root.kind != JSON_KIND_OBJECT) {
+        return err_set(err, ERR_INVALID, "request: must be an object");
+    }
+    if (name.kind != JSON_KIND_STRING) {
+        return err_set(err, ERR_INVALID, "/contract: is missing or no string; known: %s",
+                       contract_names());
+    }
+    return payload_string(name.raw, a, ret, NULL) ||
+           err_set(err, ERR_TOO_BIG, "/contract: is too long");
+}
+
+static bool find_contract(const struct asked *asked, struct slice request,
+                          const struct contract_ops **ret, struct err *err)
+{
+    struct arena arena;
+    struct slice name = slice_from_cstr(asked->contract);
+
+    arena_init(&arena, REQUEST_BYTES);
+
+    bool ok = asked->contract || name_contract(request, &arena, &name, err);
+
+    if (ok) {
+        *ret = contract_find(name);
+        ok = *ret || err_set(err, ERR_INVALID, "/contract: '%.*s' is unknown; known: %s",
+                             name.len > 64 ? 64 : (int)name.len, name.ptr, contract_names());
+    }
+    arena_clear(&arena);
+    return ok;
+}
+
+static int read_and_run(const struct cli *cli, const struct asked *asked)
+{
+    const struct contract_ops *ops = NULL;
+    struct buf request;
+    struct err err = { 0 };
+    int code;
+
+    buf_init(&request, REQUEST_BYTES);
+    if (!process_init(&err) || !cli_read_all(STDIN_FILENO, &request, &err) ||
+        !find_contract(asked, buf_slice(&request), &ops, &err)) {
+        code = cli_fail(cli, &err);
+    } else {
+        code = load_and_run(cli, ops, buf_slice(&request), asked);
+    }
+    buf_done(&request);
+    return code;
+}
+
+static int run(const struct cli *cli, int argc, char **argv)
+{
+    struct asked asked = { 0 };
+    const struct cli_option options[] = {
+        { "hooks", .value = &asked.hooks },
+        { "contract", .value = &asked.contract },
+        { "secrets", .value = &asked.secrets },
+        { "record", .value = &asked.record },
+        { "appinsights", .value = &asked.appinsights },
+        { 0 },
+    };
+    int first = cli_options(cli, argc, argv, options);
+
+    if (first < 0) {
+        return CLI_USAGE;
+    }
+    if (first < argc) {
+        return cli_usage(cli, "takes no operand; the request comes on stdin");
+    }
+    if (!asked.hooks) {
+        return cli_usage(cli, "--hooks PATH is missing");
+    }
+    return read_and_run(cli, &asked);
+}
+
+const struct cli_command dispatch_command = {
+    "dispatch",
+    run,
+    "--hooks PATH [--contract NAME] [--secrets FILE] [--record FILE] [--appinsights FILE]",
+    "Run the hooks of one event without any daemon: the request is read on stdin, the\n"
+    "result is printed as JSON. Nothing is journalled.\n"
+    "\n"
+    "  --hooks PATH        hook definitions: a file, or a folder\n"
+    "  --contract NAME     whose protocol; when not given, the request names it\n"
+    "  --secrets FILE      the secrets that the hooks refer to (oscova)\n"
+    "  --record FILE       append the evaluation records, a line each\n"
+    "  --appinsights FILE  append the SRE contract's raw hook telemetry, a line a row\n"
+    "\n"
+    "Exit codes: 0 dispatched, whatever the decision; 2 refused, no hook ran; 3 could not.",
+};
