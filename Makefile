@@ -25,7 +25,8 @@ WARN := -Wall -Wextra -Wshadow -Wconversion -Wformat=2 -Wstrict-prototypes \
 HARD := -fvisibility=hidden -fstack-protector-strong -fstack-clash-protection -fno-common -fno-strict-aliasing -fPIE \
         $(if $(SAN),,-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3)
 VERSION  := 0.1.0
-CPPFLAGS += -I. -D_GNU_SOURCE -DHOOKTRAIL_VERSION='"$(VERSION)"' \
+PQ_INC   := $(shell pkg-config --cflags libpq 2>/dev/null)
+CPPFLAGS += -I. $(PQ_INC) -D_GNU_SOURCE -DHOOKTRAIL_VERSION='"$(VERSION)"' \
             -include collector/base/banned.h -MMD -MP
 CFLAGS   += -std=gnu17 -O2 -g -pthread $(WARN) $(HARD) \
             $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer)
@@ -121,15 +122,15 @@ servers:
 # Each header must compile alone: it includes what it uses.
 check-headers:
 	@for h in $(HEADERS); do \
-	    printf '#include "%s"\n' $$h | $(CC) -I. -D_GNU_SOURCE -std=gnu17 $(WARN) \
+	    printf '#include "%s"\n' $$h | $(CC) -I. $(PQ_INC) -D_GNU_SOURCE -std=gnu17 $(WARN) \
 	        -fsyntax-only -xc - || exit 1; done
 
 tidy:
 	@printf '%s\n' $(LIB_SRC) $(CLI_SRC) | xargs -P 2 -n 4 sh -c \
-	    'clang-tidy --quiet "$$@" -- -I. -D_GNU_SOURCE -DHOOKTRAIL_VERSION=\"0\" -std=gnu17' sh
+	    'clang-tidy --quiet "$$@" -- -I. $(PQ_INC) -D_GNU_SOURCE -DHOOKTRAIL_VERSION=\"0\" -std=gnu17' sh
 
 analyze:
-	@printf '%s\n' $(LIB_SRC) $(CLI_SRC) | xargs -P 2 -n 1 gcc -I. -D_GNU_SOURCE \
+	@printf '%s\n' $(LIB_SRC) $(CLI_SRC) | xargs -P 2 -n 1 gcc -I. $(PQ_INC) -D_GNU_SOURCE \
 	    -DHOOKTRAIL_VERSION='"0"' -std=gnu17 -O2 -fanalyzer -Werror -c -o /dev/null
 
 fmt-check:

@@ -67,6 +67,11 @@ static void bind_number(struct builder *b, int64_t number)
     bind(b, (struct filter_bind){ .number = number });
 }
 
+static void bind_time(struct builder *b, int64_t us)
+{
+    bind(b, (struct filter_bind){ .is_time = true, .number = us });
+}
+
 static void condition(struct builder *b)
 {
     add(b, b->glue);
@@ -90,7 +95,7 @@ static void time_is(struct builder *b, const char *comparison, int64_t us)
         add(b, "time ");
         add(b, comparison);
         add(b, " ");
-        bind_number(b, us);
+        bind_time(b, us);
     }
 }
 
@@ -129,7 +134,7 @@ static void behind(struct builder *b)
     if (b->f->after_us > 0) {
         condition(b);
         add(b, b->f->newest_first ? "(time, id) < (" : "(time, id) > (");
-        bind_number(b, b->f->after_us);
+        bind_time(b, b->f->after_us);
         add(b, ", ");
         bind_text(b, b->f->after_id);
         add(b, ")");

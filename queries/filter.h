@@ -40,6 +40,7 @@ struct filter_dialect {
 
 struct filter_bind {
     bool is_text;
+    bool is_time;      /* number is microseconds since 1970 UTC */
     struct slice text; /* borrowed from the filter */
     int64_t number;
 };

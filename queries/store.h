@@ -79,3 +79,4 @@ struct store {
 };
 
 extern const struct store_ops store_sqlite_ops;
+extern const struct store_ops store_postgres_ops;

@@ -1,6 +1,6 @@
 #include "queries/store_registry.h"
 
-static const struct store_ops *const stores[] = { &store_sqlite_ops };
+static const struct store_ops *const stores[] = { &store_sqlite_ops, &store_postgres_ops };
 
 const struct store_ops *store_find(struct slice name)
 {
@@ -14,5 +14,5 @@ const struct store_ops *store_find(struct slice name)
 
 const char *store_names(void)
 {
-    return "sqlite";
+    return "sqlite, postgres";
 }

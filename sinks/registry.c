@@ -3,10 +3,13 @@
 #include <string.h>
 
 #include "sinks/kafka.h"
+#include "sinks/kafka.h"
 #include "sinks/null.h"
+#include "sinks/postgres.h"
 #include "sinks/sqlite.h"
 
-static const struct sink_ops *const drivers[] = { &sink_null_ops, &sink_sqlite_ops };
+static const struct sink_ops *const drivers[] = { &sink_null_ops, &sink_sqlite_ops,
+                                                  &sink_postgres_ops };
 
 const struct sink_ops *sink_find(const char *name, const json_t *settings)
 {

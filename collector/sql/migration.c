@@ -14,8 +14,15 @@
     extern const char symbol[] __attribute__((visibility("hidden")))
 
 EMBED(sqlite_0001_schema, "sqlite/0001_schema.sql");
+EMBED(postgres_0001_schema, "postgres/0001_schema.sql");
 
 const struct migration MIGRATIONS_SQLITE[] = {
     { 1, "schema", sqlite_0001_schema },
 };
 const size_t MIGRATIONS_SQLITE_COUNT = sizeof(MIGRATIONS_SQLITE) / sizeof(MIGRATIONS_SQLITE[0]);
+
+const struct migration MIGRATIONS_POSTGRES[] = {
+    { 1, "schema", postgres_0001_schema },
+};
+const size_t MIGRATIONS_POSTGRES_COUNT =
+    sizeof(MIGRATIONS_POSTGRES) / sizeof(MIGRATIONS_POSTGRES[0]);

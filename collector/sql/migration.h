@@ -18,3 +18,5 @@ struct migration {
 
 extern const struct migration MIGRATIONS_SQLITE[];
 extern const size_t MIGRATIONS_SQLITE_COUNT; /* also the newest version we know */
+extern const struct migration MIGRATIONS_POSTGRES[];
+extern const size_t MIGRATIONS_POSTGRES_COUNT;

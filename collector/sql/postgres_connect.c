@@ -1,0 +1,132 @@
+/* Connecting to PostgreSQL, and what its refusals mean. */
+#include <assert.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "collector/base/mem.h"
+#include "collector/sql/postgres_state.h"
+
+enum sql_class postgres_class(const char *sqlstate)
+{
+    static const struct {
+        const char *prefix;
+        enum sql_class class;
+    } table[] = {
+        { "22", SQL_DATA },     /* data exception */
+        { "54", SQL_DATA },     /* a limit of the server passed, e.g. an index row's size */
+        { "40", SQL_AGAIN },    /* rolled back: deadlock, serialization */
+        { "53", SQL_AGAIN },    /* no disk, memory, connections */
+        { "55P03", SQL_AGAIN }, /* a lock was not to be had in time */
+        { "57014", SQL_AGAIN }, /* statement time-out, cancelled */
+        { "57", SQL_LOST },     /* shut down, starting up */
+        { "08", SQL_LOST },     /* connection */
+        { "25006", SQL_LOST },  /* read-only: a standby, before or after a switch */
+        { "XX", SQL_LOST },     /* internal error: look again with a new connection */
+        { "58", SQL_AGAIN },    /* I/O error of the server's system */
+    };
+
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        if (strncmp(sqlstate, table[i].prefix, strlen(table[i].prefix)) == 0) {
+            return table[i].class;
+        }
+    }
+    return SQL_REFUSED; /* schema, permission, syntax, a constraint: a person must look */
+}
+
+void postgres_close(struct postgres *p)
+{
+    if (p) {
+        PQfinish(p->conn);
+        free(p);
+    }
+}
+
+void postgres_closep(struct postgres **p)
+{
+    postgres_close(*p);
+    *p = NULL;
+}
+
+/* Drive the connection until it stands, or the time is over. */
+static bool connect_in_time(struct postgres *p, struct err *err)
+{
+    PostgresPollingStatusType status = PGRES_POLLING_WRITING;
+
+    while (status != PGRES_POLLING_OK) {
+        short events = status == PGRES_POLLING_READING ? POLLIN : POLLOUT;
+
+        if (status == PGRES_POLLING_FAILED) {
+            (void)err_set(err, ERR_IO, "postgres: %.*s",
+                          (int)strcspn(PQerrorMessage(p->conn), "\n"), PQerrorMessage(p->conn));
+            return false;
+        }
+        if (postgres_wait(p, events, err) != SQL_DONE) {
+            return err_set(err, ERR_IO, "postgres: no connection in %lld ms",
+                           (long long)p->timeout_ms);
+        }
+        status = PQconnectPoll(p->conn);
+    }
+    return true;
+}
+
+/* What the server is to know of us; its own limit ends what we no longer wait for. */
+static bool set_up(struct postgres *p, enum postgres_mode mode, struct err *err)
+{
+    char sql[256];
+
+    (void)snprintf(sql, sizeof(sql),
+                   "SET statement_timeout = %lld; SET lock_timeout = %lld; "
+                   "SET idle_in_transaction_session_timeout = %lld; "
+                   "SET default_transaction_read_only = %s",
+                   (long long)p->timeout_ms, (long long)p->timeout_ms / 2,
+                   (long long)p->timeout_ms * 2, mode == POSTGRES_TO_READ ? "on" : "off");
+    return PQsetnonblocking(p->conn, 1) == 0 && postgres_exec(p, sql, err) == SQL_DONE;
+}
+
+static void quiet(void *ctx, const PGresult *notice)
+{
+    (void)ctx;
+    (void)notice;
+}
+
+bool postgres_open(const char *dsn, enum postgres_mode mode, int64_t timeout_ms,
+                   struct postgres **ret, struct err *err)
+{
+    /* A dsn as the value of `dbname` is expanded in place; what follows is ours. */
+    const char *const keys[] = { "dbname",
+                                 "application_name",
+                                 "client_encoding",
+                                 "keepalives_idle",
+                                 "keepalives_interval",
+                                 "keepalives_count",
+                                 NULL };
+    const char *const values[] = { dsn, "hooktrail", "UTF8", "10", "5", "3", NULL };
+    char *fault = NULL;
+    PQconninfoOption *parsed = PQconninfoParse(dsn, &fault);
+
+    if (!parsed) {
+        (void)err_set(err, ERR_INVALID, "postgres: dsn: %.*s",
+                      fault ? (int)strcspn(fault, "\n") : 0, fault ? fault : "");
+        PQfreemem(fault);
+        return false;
+    }
+    PQconninfoFree(parsed);
+
+    CLEANUP(postgres_closep) struct postgres *p = xcalloc(1, sizeof(*p));
+
+    p->timeout_ms = timeout_ms;
+    p->conn = PQconnectStartParams(keys, values, 1);
+    if (!p->conn || PQstatus(p->conn) == CONNECTION_BAD) {
+        return err_set(err, ERR_IO, "postgres: %.*s", (int)strcspn(PQerrorMessage(p->conn), "\n"),
+                       PQerrorMessage(p->conn));
+    }
+    (void)PQsetNoticeReceiver(p->conn, quiet, NULL);
+    postgres_arm(p);
+    if (!connect_in_time(p, err) || !set_up(p, mode, err)) {
+        return false;
+    }
+    *ret = TAKE_PTR(p);
+    return true;
+}

@@ -1,0 +1,118 @@
+#include "collector/sql/postgres_schema.h"
+
+static bool keep_number(void *ctx, const PGresult *row)
+{
+    *(int64_t *)ctx = postgres_integer(row, 0);
+    return false;
+}
+
+static enum sql_class ask_number(struct postgres *p, const char *sql, int64_t *ret, struct err *err)
+{
+    *ret = 0;
+    return postgres_query(p, sql, NULL, 0, keep_number, ret, NULL, err);
+}
+
+/* 0: no schema of ours there. */
+static enum sql_class current_version(struct postgres *p, int64_t *ret, struct err *err)
+{
+    int64_t there = 0;
+    enum sql_class class =
+        ask_number(p, "SELECT (to_regclass('schema_version') IS NOT NULL)::int8", &there, err);
+
+    *ret = 0;
+    if (class != SQL_DONE || there == 0) {
+        return class;
+    }
+    return ask_number(p, "SELECT coalesce(max(version), 0)::int8 FROM schema_version", ret, err);
+}
+
+static bool too_new(int64_t there, size_t known, struct err *err)
+{
+    return err_set(err, ERR_INVALID,
+                   "the store's schema is version %lld, this program knows up to %zu: use the "
+                   "newer hooktrail that made it",
+                   (long long)there, known);
+}
+
+static enum sql_class apply(struct postgres *p, const struct migration *m, struct err *err)
+{
+    const struct postgres_value values[] = {
+        { .kind = POSTGRES_INTEGER, .number = m->version },
+        { .kind = POSTGRES_TEXT, .text = slice_from_cstr(m->name) },
+    };
+    enum sql_class class = postgres_exec(p, m->sql, err);
+
+    if (class == SQL_DONE) {
+        class = postgres_query(p, "INSERT INTO schema_version (version, name) VALUES ($1, $2)",
+                               values, 2, NULL, NULL, NULL, err);
+    }
+    if (class != SQL_DONE) {
+        (void)err_wrap(err, "migration %d (%s)", m->version, m->name);
+    }
+    return class;
+}
+
+/* Under the lock: of several that start at once, the others find it done. */
+static enum sql_class apply_missing(struct postgres *p, const struct migration *list, size_t n,
+                                    struct err *err)
+{
+    int64_t there = 0;
+    enum sql_class class =
+        postgres_exec(p, "SELECT pg_advisory_xact_lock(hashtext('hooktrail_migrate'))", err);
+
+    if (class == SQL_DONE) {
+        class = current_version(p, &there, err);
+    }
+    if (class == SQL_DONE && there > (int64_t)n) {
+        (void)too_new(there, n, err);
+        return SQL_REFUSED;
+    }
+    for (size_t i = (size_t)there; class == SQL_DONE && i < n; i++) {
+        class = apply(p, &list[i], err);
+    }
+    return class;
+}
+
+enum sql_class postgres_migrate_with(struct postgres *p, const struct migration *list, size_t n,
+                                     struct err *err)
+{
+    enum sql_class class = postgres_exec(p, "BEGIN", err);
+    struct err ignored; /* the first refusal is what is told */
+
+    if (class != SQL_DONE) {
+        return class;
+    }
+    class = apply_missing(p, list, n, err);
+    if (class == SQL_DONE) {
+        return postgres_exec(p, "COMMIT", err);
+    }
+    return postgres_exec(p, "ROLLBACK", &ignored) == SQL_LOST ? SQL_LOST : class;
+}
+
+enum sql_class postgres_migrate(struct postgres *p, struct err *err)
+{
+    return postgres_migrate_with(p, MIGRATIONS_POSTGRES, MIGRATIONS_POSTGRES_COUNT, err);
+}
+
+bool postgres_check_schema(struct postgres *p, struct err *err)
+{
+    int64_t there = 0;
+    int64_t known = (int64_t)MIGRATIONS_POSTGRES_COUNT;
+
+    if (current_version(p, &there, err) != SQL_DONE) {
+        return false;
+    }
+    if (there == 0) {
+        return err_set(err, ERR_NOT_FOUND, "the store is empty (hooktrail ship fills it)");
+    }
+    if (there > known) {
+        return too_new(there, MIGRATIONS_POSTGRES_COUNT, err);
+    }
+    if (there < known - 1) {
+        return err_set(err, ERR_INVALID,
+                       "the store's schema is version %lld, this program reads %lld and %lld: "
+                       "hooktrail ship brings it up to date",
+                       (long long)there, (long long)known - 1, (long long)known);
+    }
+    return true;
+}

@@ -1,0 +1,225 @@
+#include "sinks/postgres.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "collector/base/mem.h"
+#include "sinks/postgres_batch.h"
+
+static const int64_t US_PER_DAY = 86400000000;
+
+struct sink_postgres {
+    struct sink base;
+    struct postgres_batch *batch; /* owned */
+};
+
+static struct sink_postgres *from_sink(struct sink *s)
+{
+    assert(s->ops == &sink_postgres_ops);
+    return CONTAINER_OF(s, struct sink_postgres, base);
+}
+
+static bool sink_postgres_open(const struct sink_config *cfg, struct sink **ret_sink,
+                               struct err *err)
+{
+    const char *dsn = json_string_value(json_object_get(cfg->settings, "dsn"));
+    int64_t days = json_integer_value(json_object_get(cfg->settings, "retention_days"));
+    struct postgres_batch *batch;
+
+    if (!dsn) {
+        dsn = cfg->target.ptr;
+    }
+    if (!dsn) {
+        return err_set(err, ERR_INVALID, "postgres: needs a dsn");
+    }
+    if (!postgres_batch_open(dsn, cfg->timeout_ms, days, &batch, err)) {
+        return false;
+    }
+
+    struct sink_postgres *s = xcalloc(1, sizeof(*s));
+
+    s->base.ops = &sink_postgres_ops;
+    s->batch = batch;
+    *ret_sink = &s->base;
+    return true;
+}
+
+static void sink_postgres_close(struct sink *s)
+{
+    if (s) {
+        postgres_batch_close(from_sink(s)->batch);
+        free(from_sink(s));
+    }
+}
+
+static bool keep_number(void *ctx, const PGresult *row)
+{
+    *(uint64_t *)ctx = (uint64_t)postgres_integer(row, 0);
+    return false;
+}
+
+static enum sql_class read_position(struct postgres *db, struct slice journal, uint64_t *ret_next,
+                                    struct err *err)
+{
+    const struct postgres_value value = { .kind = POSTGRES_TEXT, .text = journal };
+    uint64_t next = 1;
+    enum sql_class class = postgres_query(db, "SELECT next_seq FROM position WHERE journal = $1",
+                                          &value, 1, keep_number, &next, NULL, err);
+
+    *ret_next = next;
+    return class;
+}
+
+static bool sink_postgres_position(struct sink *s, struct slice journal, uint64_t *ret_next,
+                                   struct err *err)
+{
+    struct postgres *db = from_sink(s)->batch->db;
+
+    postgres_arm(db);
+    return read_position(db, journal, ret_next, err) == SQL_DONE;
+}
+
+static enum sink_result elsewhere(struct postgres *db, const struct span *span, struct err *err)
+{
+    uint64_t next = 1;
+    enum sql_class class = read_position(db, span->journal, &next, err);
+
+    if (class != SQL_DONE) {
+        return postgres_batch_result(class);
+    }
+    (void)err_set(err, ERR_AGAIN,
+                  "the store stands at %llu of journal %" SLICE_FMT ", not at %llu: another ship "
+                  "writes to it, or the database was restored; going on from there",
+                  (unsigned long long)next, SLICE_ARG(span->journal),
+                  (unsigned long long)span->from);
+    return SINK_DOWN;
+}
+
+/* From the expected value or not at all; the row's lock keeps a second writer waiting. */
+static enum sink_result move_position(struct postgres *db, const struct span *span, struct err *err)
+{
+    const struct postgres_value values[] = {
+        { .kind = POSTGRES_TEXT, .text = span->journal },
+        { .kind = POSTGRES_INTEGER, .number = (int64_t)span->from },
+        { .kind = POSTGRES_INTEGER, .number = (int64_t)span->to + 1 },
+    };
+    const struct postgres_value first[] = { values[0], values[2] };
+    uint64_t moved = 0;
+    enum sql_class class =
+        postgres_query(db, "UPDATE position SET next_seq = $3 WHERE journal = $1 AND next_seq = $2",
+                       values, 3, NULL, NULL, &moved, err);
+
+    if (class == SQL_DONE && moved == 0 && span->from == 1) {
+        class = postgres_query(db,
+                               "INSERT INTO position (journal, next_seq) VALUES ($1, $2) "
+                               "ON CONFLICT (journal) DO NOTHING",
+                               first, 2, NULL, NULL, &moved, err);
+    }
+    if (class != SQL_DONE) {
+        return class == SQL_DATA ? SINK_BROKEN : postgres_batch_result(class);
+    }
+    return moved > 0 ? SINK_OK : elsewhere(db, span, err);
+}
+
+/* A record that a person sends again may be there: then that is what was wanted. */
+static enum sink_result is_there(struct postgres *db, struct slice journal, uint64_t seq,
+                                 bool *ret_there, struct err *err)
+{
+    const struct postgres_value values[] = {
+        { .kind = POSTGRES_TEXT, .text = journal },
+        { .kind = POSTGRES_INTEGER, .number = (int64_t)seq },
+    };
+    uint64_t found = 0;
+    enum sql_class class = postgres_query(
+        db,
+        "SELECT ((SELECT count(*) FROM hook_evaluation WHERE journal = $1 AND seq = $2) + "
+        "(SELECT count(*) FROM tool_execution WHERE journal = $1 AND seq = $2) + "
+        "(SELECT count(*) FROM audit_record WHERE journal = $1 AND seq = $2))::int8",
+        values, 2, keep_number, &found, NULL, err);
+
+    *ret_there = found > 0;
+    return postgres_batch_result(class);
+}
+
+static enum sink_result add_all(struct postgres_batch *b, const struct span *span, struct err *err)
+{
+    for (size_t i = 0; i < span->n; i++) {
+        bool there = false;
+        enum sink_result result = SINK_OK;
+
+        if (span->late) {
+            result = is_there(b->db, span->journal, span->records[i].seq, &there, err);
+        }
+        if (result == SINK_OK && !there) {
+            result = postgres_batch_add(b, span->journal, &span->records[i], err);
+        }
+        if (result != SINK_OK) {
+            return result;
+        }
+    }
+    return SINK_OK;
+}
+
+static enum sink_result sink_postgres_write(struct sink *s, const struct span *span,
+                                            struct err *err)
+{
+    struct postgres_batch *b = from_sink(s)->batch;
+    enum sink_result result = postgres_batch_begin(b, err);
+
+    if (result == SINK_OK && !span->late) {
+        result = move_position(b->db, span, err);
+    }
+    if (result == SINK_OK) {
+        result = add_all(b, span, err);
+    }
+    if (result == SINK_OK) {
+        result = postgres_batch_commit(b, span->journal, err);
+    }
+    if (result != SINK_OK) {
+        postgres_batch_abandon(b);
+    }
+    return result == SINK_RETRY && b->db->lost ? SINK_DOWN : result;
+}
+
+static enum sink_result sink_postgres_cut_due(struct sink *s, int64_t now_us, struct sink_cut *ret,
+                                              struct err *err)
+{
+    struct postgres_batch *b = from_sink(s)->batch;
+    int64_t before = now_us / US_PER_DAY - b->retention_days;
+    const struct postgres_value value = { .kind = POSTGRES_INTEGER, .number = before };
+
+    *ret = (struct sink_cut){ 0 };
+    if (b->retention_days <= 0) {
+        return SINK_OK;
+    }
+    ret->before_us = before * US_PER_DAY;
+    postgres_arm(b->db);
+    return postgres_batch_result(
+        postgres_query(b->db, "SELECT hooktrail_count_before(date '1970-01-01' + $1::int)", &value,
+                       1, keep_number, &ret->rows, NULL, err));
+}
+
+static enum sink_result sink_postgres_cut_step(struct sink *s, const struct sink_cut *cut,
+                                               uint64_t *ret_removed, struct err *err)
+{
+    struct postgres_batch *b = from_sink(s)->batch;
+    const struct postgres_value value = { .kind = POSTGRES_INTEGER,
+                                          .number = cut->before_us / US_PER_DAY };
+
+    *ret_removed = 0;
+    b->n_days = 0;
+    postgres_arm(b->db);
+    return postgres_batch_result(
+        postgres_query(b->db, "SELECT hooktrail_drop_day(date '1970-01-01' + $1::int)", &value, 1,
+                       keep_number, ret_removed, NULL, err));
+}
+
+const struct sink_ops sink_postgres_ops = {
+    .name = "postgres",
+    .open = sink_postgres_open,
+    .position = sink_postgres_position,
+    .write = sink_postgres_write,
+    .cut_due = sink_postgres_cut_due,
+    .cut_step = sink_postgres_cut_step,
+    .close = sink_postgres_close,
+};

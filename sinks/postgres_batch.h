@@ -1,0 +1,54 @@
+/*
+ * postgres_batch: records on their way into PostgreSQL, in one transaction.
+ *
+ * Rows are gathered as COPY's binary format, a buffer a table, and sent whenever
+ * a buffer is full and before the commit; roll-ups are counted meanwhile and
+ * merged at the end. What else belongs into the transaction (a position) its user
+ * does with `db` between begin and commit.
+ *
+ *     begin ─▶ (the user's own statements) ─▶ add … add ─▶ commit | abandon
+ *
+ * Used by the sink, and by the loader. Thread: one.
+ */
+#pragma once
+
+#include "collector/sql/postgres.h"
+#include "sinks/rows.h"
+
+enum { POSTGRES_DAYS = 512 }; /* partitions that we remember to be there */
+
+struct postgres_batch {
+    struct postgres *db; /* owned */
+    struct rows rows;
+    struct rollup rollup;
+    struct buf copy[TABLE_COUNT]; /* rows not sent yet */
+    int64_t retention_days;       /* 0: for ever */
+    int64_t days[POSTGRES_DAYS];  /* days whose partitions are there; since 1970 */
+    size_t n_days;
+    int64_t today; /* as of begin */
+};
+
+/* Connect, bring the schema up to date, make partitions ahead. NULL-safe postgres_batch_close(). */
+bool postgres_batch_open(const char *dsn, int64_t timeout_ms, int64_t retention_days,
+                         struct postgres_batch **ret, struct err *err) MUST_CHECK;
+void postgres_batch_close(struct postgres_batch *b);
+
+/* Begin a transaction. */
+enum sink_result postgres_batch_begin(struct postgres_batch *b, struct err *err) MUST_CHECK;
+
+/* Add one record's rows, and count it. */
+enum sink_result postgres_batch_add(struct postgres_batch *b, struct slice journal,
+                                    const struct sink_record *r, struct err *err) MUST_CHECK;
+
+/*
+ * Send what is left, merge the roll-ups as rows of `source` (a journal's id, or a
+ * loader's name: sources never wait for each other), commit.
+ */
+enum sink_result postgres_batch_commit(struct postgres_batch *b, struct slice source,
+                                       struct err *err) MUST_CHECK;
+
+/* Roll back, and forget what was added. A connection in doubt is left as it is. */
+void postgres_batch_abandon(struct postgres_batch *b);
+
+/* What the pump is to do after a call of this class. */
+enum sink_result postgres_batch_result(enum sql_class class);
