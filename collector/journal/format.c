@@ -148,6 +148,22 @@ static bool is_sound(const unsigned char *at, const struct format_frame *f)
            memcmp(leaf.bytes, f->leaf.bytes, DIGEST_BYTES) == 0;
 }
 
+void format_peek_frame(struct slice bytes, struct format_frame *ret, size_t *ret_bytes)
+{
+    const unsigned char *at = (const unsigned char *)bytes.ptr;
+    uint32_t len = get32(at + 4);
+
+    *ret_bytes = format_frame_bytes(len);
+    *ret = (struct format_frame){
+        .seq = get64(at + 8),
+        .type = (enum record_type)at[16],
+        .starts_commit = at[17] & FLAG_STARTS_COMMIT,
+        .durable_before = get64(at + 24),
+        .bytes = run(at + FORMAT_FRAME_HEAD, len),
+    };
+    memcpy(ret->leaf.bytes, at + 32, DIGEST_BYTES);
+}
+
 enum format_at format_get_frame(const unsigned char journal[FORMAT_ID_BYTES], struct slice bytes,
                                 struct format_frame *ret, size_t *ret_bytes)
 {
@@ -159,7 +175,7 @@ enum format_at format_get_frame(const unsigned char journal[FORMAT_ID_BYTES], st
     }
 
     uint32_t len = get32(at + 4);
-    struct format_frame f = { .seq = get64(at + 8) };
+    struct format_frame f;
 
     if (len == 0 || len > RECORD_MAX_BYTES) {
         return is_zero(at, FORMAT_FRAME_HEAD) ? FORMAT_EMPTY : FORMAT_BAD;
@@ -171,16 +187,21 @@ enum format_at format_get_frame(const unsigned char journal[FORMAT_ID_BYTES], st
     if (get32(at) != frame_crc(journal, at, *ret_bytes)) {
         return FORMAT_BAD;
     }
-    f.type = (enum record_type)at[16];
-    f.starts_commit = at[17] & FLAG_STARTS_COMMIT;
-    f.durable_before = get64(at + 24);
-    memcpy(f.leaf.bytes, at + 32, DIGEST_BYTES);
-    f.bytes = run(at + FORMAT_FRAME_HEAD, len);
+    format_peek_frame(bytes, &f, ret_bytes);
     if (!is_sound(at, &f)) {
         return FORMAT_BAD;
     }
     *ret = f;
     return FORMAT_FRAME;
+}
+
+bool format_may_be_frame(struct slice bytes)
+{
+    const unsigned char *at = (const unsigned char *)bytes.ptr;
+
+    return bytes.len >= FORMAT_FRAME_HEAD && at[16] > RECORD_NONE && at[16] < RECORD_TYPE_COUNT &&
+           (at[17] & ~FLAG_STARTS_COMMIT) == 0 && is_zero(at + 18, 6) && get32(at + 4) > 0 &&
+           get32(at + 4) <= RECORD_MAX_BYTES;
 }
 
 void format_put_mark(const struct format_mark *m, unsigned char *ret)

@@ -81,6 +81,10 @@
  *    560  16  their cause, NUL-padded
  *    576   8  sequence of the gap record that tells of
  *    584   8  this many of them, or 0: decides after a crash if it was stored
+ *    592   8  first sequence of the segment that the durable sequence is in
+ *    600   8  from this sequence on the last segment is void: its disk failed,
+ *             and what stands there was told to be lost; 0: nothing is
+ *    608   8  the same, all bits turned
  */
 #pragma once
 
@@ -103,6 +107,8 @@ enum {
     FORMAT_MARK_BYTES = 4096,
     FORMAT_MARK_DYNAMIC = 512, /* where the changing words of the mark begin */
     FORMAT_SEGMENT_BYTES = 64 * 1024 * 1024,
+    FORMAT_DURABILITY_FSYNC = 1, /* of a mark */
+    FORMAT_DURABILITY_WRITE = 2,
     FORMAT_NAME_SIZE = 25, /* "00000000000000000001.seg" and a NUL */
 };
 
@@ -170,6 +176,12 @@ enum format_at {
  */
 enum format_at format_get_frame(const unsigned char journal[FORMAT_ID_BYTES], struct slice bytes,
                                 struct format_frame *ret, size_t *ret_bytes);
+
+/* Read back one's own frame, without any check. */
+void format_peek_frame(struct slice bytes, struct format_frame *ret, size_t *ret_bytes);
+
+/* A quick look, to pass over what is surely none: true where a frame may begin. */
+bool format_may_be_frame(struct slice bytes);
 
 /* "00000000000000000001.seg", and its inverse. */
 void format_segment_name(uint64_t first_seq, char ret_name[FORMAT_NAME_SIZE]);

@@ -1,0 +1,280 @@
+#include "collector/journal/adopt.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "collector/journal/recovery.h"
+
+/* The journal that a role wrote last, as far as its files tell. */
+struct candidate {
+    struct id id;
+    struct folder_path dir;
+    uint64_t generation;
+};
+
+/* The generation in the head of a journal's newest segment that is sound; 0: unknown. */
+static uint64_t generation_in_heads(const struct journal *j, const char *dir, struct slice id)
+{
+    CLEANUP(folder_segments_done) struct folder_segments s = { 0 };
+    unsigned char bytes[FORMAT_ID_BYTES];
+    struct err err;
+
+    id_bytes(id, bytes);
+    if (!folder_segments(j->io, dir, &s, &err)) {
+        return 0;
+    }
+    for (size_t i = s.n; i > 0; i--) {
+        CLEANUP(scan_close) struct scan scan = SCAN_NONE;
+        struct format_head head;
+
+        if (scan_open(j->io, dir, bytes, s.first[i - 1], &scan, &err) && scan_head(&scan, &head)) {
+            return head.generation;
+        }
+    }
+    return 0;
+}
+
+static uint64_t generation_of(const struct journal *j, const char *dir, struct slice id)
+{
+    CLEANUP(mark_close) struct mark mark = { 0 };
+    struct format_mark m;
+    struct err err;
+
+    if (mark_open(j->io, dir, false, &mark, &err) && mark_get(&mark, &m)) {
+        return m.generation;
+    }
+    return generation_in_heads(j, dir, id);
+}
+
+/* The journal in use: the highest generation. */
+static bool find_last(struct journal *j, struct candidate *ret, bool *ret_found, struct err *err)
+{
+    CLEANUP(folder_journals_done) struct folder_journals all = { 0 };
+
+    *ret_found = false;
+    if (!folder_journals(j->io, j->role_dir.text, &all, err)) {
+        return false;
+    }
+    for (size_t i = 0; i < all.n; i++) {
+        struct candidate c = { .id = all.ids[i] };
+
+        if (!folder_path(&c.dir, err, "%s/%s", j->role_dir.text, c.id.text)) {
+            return false;
+        }
+        c.generation = generation_of(j, c.dir.text, id_slice(&c.id));
+        if (!*ret_found || c.generation >= ret->generation) {
+            *ret = c;
+            *ret_found = true;
+        }
+    }
+    return true;
+}
+
+/* A crash may have come between a birth and the end of the one before: make up for it. */
+static void end_others(struct journal *j)
+{
+    CLEANUP(folder_journals_done) struct folder_journals all = { 0 };
+    struct err err;
+
+    if (!folder_journals(j->io, j->role_dir.text, &all, &err)) {
+        return;
+    }
+    for (size_t i = 0; i < all.n; i++) {
+        CLEANUP(mark_close) struct mark mark = { 0 };
+        struct folder_path dir;
+
+        if (strcmp(all.ids[i].text, j->id.text) != 0 &&
+            folder_path(&dir, &err, "%s/%s", j->role_dir.text, all.ids[i].text) &&
+            mark_open(j->io, dir.text, true, &mark, &err) &&
+            mark_state(&mark) != FORMAT_MARK_ENDED) {
+            mark_set_state(&mark, FORMAT_MARK_ENDED);
+            (void)!mark_sync(&mark, &err); /* else the next opening does it again */
+        }
+    }
+}
+
+/* What the mark tells of how the journal was left. */
+struct left {
+    bool ended;
+    bool moved;         /* the folder is a copy */
+    bool other_boot;    /* not closed, and the machine was started anew since */
+    bool write_through; /* it was settled before it was durable */
+};
+
+static struct left how_left(struct journal *j)
+{
+    struct left left = { .write_through = j->o.durability == JOURNAL_WRITE };
+    struct format_mark m;
+    struct io_place place;
+    bool closed = mark_state(&j->mark) == FORMAT_MARK_CLOSED;
+
+    left.ended = mark_state(&j->mark) == FORMAT_MARK_ENDED;
+    if (!mark_get(&j->mark, &m)) {
+        left.other_boot = !closed;
+        return left;
+    }
+
+    bool same_boot = memcmp(m.boot, j->boot, FORMAT_ID_BYTES) == 0;
+
+    left.other_boot = !same_boot && !closed;
+    left.write_through = m.durability == FORMAT_DURABILITY_WRITE;
+    /* Devices may be numbered anew at each start of the machine. */
+    left.moved = j->io->place(j->io->ctx, j->dir.text, &place) < 0 || place.inode != m.inode ||
+                 memcmp(m.machine, j->machine, FORMAT_ID_BYTES) != 0 ||
+                 (same_boot && place.device != m.device);
+    return left;
+}
+
+bool adopt_describe(struct journal *j, const char *dir, struct format_mark *ret, struct err *err)
+{
+    struct io_place place;
+
+    if (j->io->place(j->io->ctx, dir, &place) < 0) {
+        return err_errno(err, errno, "stat %s", dir);
+    }
+    *ret = (struct format_mark){
+        .device = place.device,
+        .inode = place.inode,
+        .durability =
+            j->o.durability == JOURNAL_FSYNC ? FORMAT_DURABILITY_FSYNC : FORMAT_DURABILITY_WRITE,
+    };
+    memcpy(ret->machine, j->machine, FORMAT_ID_BYTES);
+    memcpy(ret->boot, j->boot, FORMAT_ID_BYTES);
+    return true;
+}
+
+/* Say in the mark who has it now. */
+static bool sign_mark(struct journal *j, struct err *err)
+{
+    struct format_mark m;
+
+    if (!adopt_describe(j, j->dir.text, &m, err)) {
+        return false;
+    }
+    m.generation = j->generation;
+    memcpy(m.journal, j->id_bytes, FORMAT_ID_BYTES);
+    mark_put(&j->mark, &m);
+    mark_set_state(&j->mark, FORMAT_MARK_OPEN);
+    return mark_sync(&j->mark, err);
+}
+
+/* The mark of the journal in use; a new one where it is lost. */
+static bool take_mark(struct journal *j, struct err *err)
+{
+    struct format_mark m;
+
+    if (mark_open(j->io, j->dir.text, true, &j->mark, err)) {
+        return true;
+    }
+    if (err->code == ERR_IO || !adopt_describe(j, j->dir.text, &m, err)) {
+        return false;
+    }
+    memset(m.boot, 0, FORMAT_ID_BYTES); /* nobody knows */
+    m.generation = j->generation;
+    memcpy(m.journal, j->id_bytes, FORMAT_ID_BYTES);
+    return mark_create(j->io, j->dir.text, &m, &j->mark, err);
+}
+
+/* Go on where it stopped. */
+static bool go_on(struct journal *j, const struct recovery *r, struct err *err)
+{
+    if (!segment_reopen(j->io, j->dir.text, r->segment, r->end, j->o.segment_bytes, &j->segment,
+                        err) ||
+        !sign_mark(j, err)) {
+        return false;
+    }
+    j->next_seq = r->last_seq + 1;
+    j->durable_seq = r->last_seq;
+    mark_move(&j->mark, j->durable_seq, r->segment);
+    return true;
+}
+
+/* Cut the torn tail, if there is one, and leave the mark where readers may go. */
+static bool cut(struct journal *j, const struct recovery *r, struct err *err)
+{
+    struct segment s = SEGMENT_NONE;
+
+    if (!segment_reopen(j->io, j->dir.text, r->segment, r->end, 0, &s, err)) {
+        return false;
+    }
+    if (r->cut_bytes > 0) {
+        segment_close(&s);
+    } else {
+        j->io->close(j->io->ctx, s.fd); /* damaged frames are evidence: they stay */
+    }
+    mark_move(&j->mark, r->highest_seq > r->last_seq ? r->highest_seq : r->last_seq, r->segment);
+    return true;
+}
+
+static void count(struct journal *j, uint64_t n, const char *cause)
+{
+    losses_add(&j->losses, n, cause, j->io->now_us(j->io->ctx));
+}
+
+/* What is not there any more, and whether the journal can go on under its id. */
+static bool count_missing(struct journal *j, struct left left, const struct recovery *r)
+{
+    bool unsure = left.other_boot && left.write_through;
+
+    if (r->damaged > 0) {
+        count(j, r->damaged, "damage");
+    }
+    if (unsure) {
+        count(j, 0, "unclean_boot");
+    }
+    return !unsure && r->damaged == 0 && r->cut_bytes == 0 && !r->unsound;
+}
+
+/* What is read is kept in the same journal, or followed by another one that tells what is not. */
+static bool recover(struct journal *j, struct journal_recovery *ret, struct err *err)
+{
+    struct left left = how_left(j);
+    struct recovery r = { 0 };
+
+    if (!birth_seal(j, &j->id, &j->sealing, err)) {
+        return false;
+    }
+
+    bool readable =
+        recovery_read(j->io, j->dir.text, id_slice(&j->id), &j->mark, j->sealing, &r, err);
+
+    losses_load(&j->losses, &j->mark, r.last_seq);
+    ret->moved = left.moved;
+    if (left.ended || left.moved) {
+        return birth_begin(j, err);
+    }
+    if (!readable) {
+        count(j, 0, "damage");
+        return birth_begin(j, err);
+    }
+    ret->cut_bytes = r.cut_bytes;
+    ret->damaged = r.damaged;
+    if (count_missing(j, left, &r)) {
+        return go_on(j, &r, err);
+    }
+    return cut(j, &r, err) && birth_begin(j, err);
+}
+
+bool adopt_last(struct journal *j, struct journal_recovery *ret, struct err *err)
+{
+    struct candidate c;
+    bool found;
+
+    if (!find_last(j, &c, &found, err)) {
+        return false;
+    }
+    ret->created = !found;
+    if (!found) {
+        return birth_begin(j, err);
+    }
+    j->id = c.id;
+    j->dir = c.dir;
+    j->generation = c.generation;
+    id_bytes(id_slice(&c.id), j->id_bytes);
+    folder_remove_unborn(j->io, j->dir.text);
+    if (!take_mark(j, err) || !recover(j, ret, err)) {
+        return false;
+    }
+    end_others(j);
+    return true;
+}

@@ -1,0 +1,104 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "collector/base/mem.h"
+#include "collector/journal/folder.h"
+#include "collector/journal/mark.h"
+#include "collector/journal/reader.h"
+
+/* What has been found so far. */
+struct found {
+    const struct journal_io *io;
+    const char *journals; /* STATE/journals */
+    struct journal_info *list;
+    size_t n;
+    struct err err;
+    bool failed;
+};
+
+/* Fill what the journal's own files tell; false when it has no segment (any more). */
+static bool describe(struct found *found, struct journal_info *info)
+{
+    CLEANUP(folder_segments_done) struct folder_segments s = { 0 };
+    CLEANUP(mark_close) struct mark mark = { 0 };
+
+    if (!folder_segments(found->io, info->dir, &s, &found->err)) {
+        found->failed = true;
+        return false;
+    }
+    if (s.n == 0) {
+        return false;
+    }
+    info->first_seq = s.first[0];
+    if (mark_open(found->io, info->dir, false, &mark, &found->err)) {
+        info->durable_seq = mark_durable(&mark);
+        info->open = mark_state(&mark) == FORMAT_MARK_OPEN;
+    }
+    return true;
+}
+
+static bool add_journals_of(void *arg, const char *role)
+{
+    CLEANUP(folder_journals_done) struct folder_journals journals = { 0 };
+    struct found *found = arg;
+    struct folder_path dir;
+
+    if (strlen(role) >= sizeof(found->list->role)) {
+        return true; /* no role of ours */
+    }
+    if (!folder_path(&dir, &found->err, "%s/%s", found->journals, role) ||
+        !folder_journals(found->io, dir.text, &journals, &found->err)) {
+        found->failed = true;
+        return false;
+    }
+    for (size_t i = 0; i < journals.n; i++) {
+        struct journal_info info = { .id = journals.ids[i] };
+        struct folder_path path;
+
+        (void)snprintf(info.role, sizeof(info.role), "%s", role);
+        if (!folder_path(&path, &found->err, "%s/%s", dir.text, info.id.text)) {
+            found->failed = true;
+            return false;
+        }
+        memcpy(info.dir, path.text, sizeof(info.dir));
+        if (describe(found, &info)) {
+            found->list = xrealloc(found->list, (found->n + 1) * sizeof(info));
+            found->list[found->n++] = info;
+        }
+    }
+    return !found->failed;
+}
+
+static int compare_id(const void *a, const void *b)
+{
+    const struct journal_info *x = a;
+    const struct journal_info *y = b;
+
+    return memcmp(x->id.text, y->id.text, ID_TEXT_LEN);
+}
+
+bool journal_list(const char *state_dir, bool (*on_journal)(void *ctx, const struct journal_info *),
+                  void *ctx, struct err *err)
+{
+    struct folder_path path;
+    struct found found = { .io = &journal_io_real };
+
+    if (!folder_path(&path, err, "%s/journals", state_dir)) {
+        return false;
+    }
+    found.journals = path.text;
+    (void)!found.io->list(found.io->ctx, path.text, add_journals_of, &found);
+    if (found.n > 1) {
+        qsort(found.list, found.n, sizeof(*found.list), compare_id);
+    }
+    for (size_t i = 0; i < found.n && !found.failed; i++) {
+        if (!on_journal(ctx, &found.list[i])) {
+            break;
+        }
+    }
+    free(found.list);
+    if (found.failed) {
+        *err = found.err;
+    }
+    return !found.failed;
+}

@@ -1,0 +1,73 @@
+/*
+ * mark: the small shared file that tells readers how far a journal is durable.
+ *
+ * The writer maps it and moves it after each fdatasync; readers in any process
+ * map it read-only, and wait on it. It outlives kill -9 of the writer. Only what
+ * is already true is ever stored, so a mark that a power loss set back is merely
+ * late. Layout: format.h.
+ * Thread: the writer's side belongs to the writer; the rest any.
+ */
+#pragma once
+
+#include "collector/base/err.h"
+#include "collector/journal/format.h"
+#include "collector/journal/io.h"
+
+struct mark {
+    const struct journal_io *io;
+    unsigned char *at; /* mapped, FORMAT_MARK_BYTES; NULL while closed */
+};
+
+/* Losses that no gap record tells of yet, kept here so that kill -9 loses no count. */
+struct mark_losses {
+    uint64_t count;
+    int64_t first_us;
+    int64_t last_us;
+    char cause[16];
+    uint64_t gap_seq; /* where a gap record is being written that tells of gap_count */
+    uint64_t gap_count;
+};
+
+/* Make the mark of a new journal in `dir`: durable 0, open; synced and mapped. */
+bool mark_create(const struct journal_io *io, const char *dir, const struct format_mark *m,
+                 struct mark *ret, struct err *err) MUST_CHECK;
+
+/* Map the mark in `dir`. Errors: ERR_NOT_FOUND; ERR_CORRUPT when it is too short; ERR_IO. */
+bool mark_open(const struct journal_io *io, const char *dir, bool writable, struct mark *ret,
+               struct err *err) MUST_CHECK;
+void mark_close(struct mark *m); /* accepts a closed one */
+
+/* What does not change while a writer has it; false when its bytes are damaged. */
+bool mark_get(const struct mark *m, struct format_mark *ret) MUST_CHECK;
+void mark_put(struct mark *m, const struct format_mark *value);
+
+/* The durable sequence: never more than is true, whatever bit was flipped. */
+uint64_t mark_durable(const struct mark *m);
+
+/* First sequence of the segment in which it is; never older than what mark_durable() told before.
+ */
+uint64_t mark_segment(const struct mark *m);
+
+/* Move it, wake who waits. */
+void mark_move(struct mark *m, uint64_t durable_seq, uint64_t segment_first);
+
+/* FORMAT_MARK_OPEN, _CLOSED, _ENDED; anything else is damage. */
+uint32_t mark_state(const struct mark *m);
+void mark_set_state(struct mark *m, uint32_t state);
+
+/* The first void sequence of the last segment; 0: none. */
+uint64_t mark_void(const struct mark *m);
+void mark_set_void(struct mark *m, uint64_t seq);
+
+/* The losses not told yet. */
+void mark_get_losses(const struct mark *m, struct mark_losses *ret);
+void mark_set_losses(struct mark *m, const struct mark_losses *l);
+
+/* Push it to disk: at open and close; between them a late mark is harmless. */
+bool mark_sync(struct mark *m, struct err *err) MUST_CHECK;
+
+/*
+ * Wait until the durable sequence is not `seen` or the state is not seen_state, at
+ * most timeout_ms. False when nothing changed.
+ */
+bool mark_wait(const struct mark *m, uint64_t seen, uint32_t seen_state, int64_t timeout_ms);

@@ -1,0 +1,164 @@
+#include "collector/journal/reader.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "collector/base/mem.h"
+#include "collector/journal/mark.h"
+#include "collector/journal/reader_impl.h"
+#include "collector/journal/walk.h"
+
+struct journal_reader {
+    const struct journal_io *io;
+    struct mark mark; /* closed when the journal has none: then all that is there counts */
+    struct walk walk;
+    uint64_t durable; /* as far as the window of the walk is known to be good */
+    uint64_t seen;    /* the durable sequence and the state that the caller knows of */
+    uint32_t seen_state;
+    uint64_t retired_from; /* from_seq was older than what is kept: told once, then 0 */
+};
+
+uint64_t journal_reader_durable(struct journal_reader *r)
+{
+    return r->mark.at ? mark_durable(&r->mark) : UINT64_MAX;
+}
+
+/* The journal's id is the name of its folder. */
+static bool id_of(const char *dir, struct slice *ret, struct err *err)
+{
+    struct slice path = slice_from_cstr(dir);
+
+    while (path.len > 0 && path.ptr[path.len - 1] == '/') {
+        path.len--;
+    }
+    if (path.len < ID_TEXT_LEN) {
+        return err_set(err, ERR_INVALID, "%s is not the folder of a journal", dir);
+    }
+    ret->ptr = path.ptr + path.len - ID_TEXT_LEN;
+    ret->len = ID_TEXT_LEN;
+    return id_valid(*ret) ? true
+                          : err_set(err, ERR_INVALID, "%s is not the folder of a journal", dir);
+}
+
+bool reader_open(const struct journal_io *io, const char *dir, uint64_t from_seq,
+                 struct journal_reader **ret, struct err *err)
+{
+    struct slice id;
+
+    if (!id_of(dir, &id, err)) {
+        return false;
+    }
+
+    struct journal_reader *r = xcalloc(1, sizeof(*r));
+
+    r->io = io;
+    r->walk = WALK_NONE;
+    from_seq = from_seq > 0 ? from_seq : 1;
+    if ((!mark_open(io, dir, false, &r->mark, err) && err->code == ERR_IO) ||
+        !walk_open(io, dir, id, from_seq, &r->walk, err)) {
+        journal_reader_close(r);
+        return false;
+    }
+    r->retired_from = r->walk.next_seq > from_seq ? r->walk.next_seq : 0;
+    *ret = r;
+    return true;
+}
+
+bool journal_reader_open(const char *dir, uint64_t from_seq, struct journal_reader **ret,
+                         struct err *err)
+{
+    return reader_open(&journal_io_real, dir, from_seq, ret, err);
+}
+
+void journal_reader_close(struct journal_reader *r)
+{
+    if (r) {
+        walk_close(&r->walk);
+        mark_close(&r->mark);
+        free(r);
+    }
+}
+
+/* Nothing more is durable: is it so for ever? */
+static enum journal_read at_the_end(struct journal_reader *r)
+{
+    if (!r->mark.at) {
+        return JOURNAL_READ_ENDED;
+    }
+
+    uint32_t state = mark_state(&r->mark);
+
+    r->seen = mark_durable(&r->mark);
+    r->seen_state = state;
+    if (r->seen >= r->walk.next_seq) { /* it moved meanwhile */
+        return JOURNAL_READ_WAIT;
+    }
+    return state == FORMAT_MARK_ENDED ? JOURNAL_READ_ENDED : JOURNAL_READ_WAIT;
+}
+
+/* Step behind what cannot be read: to the next valid frame, or behind all that is durable. */
+static enum journal_read pass_damage(struct journal_reader *r, struct journal_frame *ret,
+                                     struct err *err)
+{
+    uint64_t bad = r->walk.next_seq;
+
+    if (!walk_skip(&r->walk, err) || r->walk.next_seq - 1 > r->durable) {
+        if (!r->mark.at) {
+            return JOURNAL_READ_ENDED; /* a torn tail, as far as anybody can tell */
+        }
+        r->walk.next_seq = r->durable + 1;
+    }
+    if (r->walk.next_seq == bad) { /* known damage, and what was written behind it */
+        return journal_reader_next(r, ret, err);
+    }
+    *ret = (struct journal_frame){ .seq = bad };
+    return JOURNAL_READ_DAMAGED;
+}
+
+/* Learn how far the journal is durable, and forget what was read before it was. */
+static bool look_again(struct journal_reader *r, struct err *err)
+{
+    uint64_t durable = journal_reader_durable(r);
+
+    if (durable == r->durable) {
+        return true;
+    }
+    r->durable = durable;
+    return walk_refresh(&r->walk, err);
+}
+
+enum journal_read journal_reader_next(struct journal_reader *r, struct journal_frame *ret,
+                                      struct err *err)
+{
+    struct format_frame f;
+
+    if (r->retired_from > 0) {
+        *ret = (struct journal_frame){ .seq = r->retired_from };
+        r->retired_from = 0;
+        return JOURNAL_READ_RETIRED;
+    }
+    if (r->walk.next_seq > r->durable && !look_again(r, err)) {
+        return JOURNAL_READ_ERROR;
+    }
+    if (r->walk.next_seq > r->durable) {
+        return at_the_end(r);
+    }
+    switch (walk_next(&r->walk, &f, err)) {
+    case WALK_FRAME:
+        *ret = (struct journal_frame){
+            .seq = f.seq, .type = f.type, .leaf = f.leaf, .bytes = f.bytes
+        };
+        return JOURNAL_READ_FRAME;
+    case WALK_END:
+    case WALK_DAMAGED:
+        return pass_damage(r, ret, err);
+    case WALK_ERROR:
+        break;
+    }
+    return JOURNAL_READ_ERROR;
+}
+
+bool journal_reader_wait(struct journal_reader *r, int64_t timeout_ms)
+{
+    return r->mark.at && mark_wait(&r->mark, r->seen, r->seen_state, timeout_ms);
+}

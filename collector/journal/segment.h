@@ -1,0 +1,54 @@
+/*
+ * segment: the file that a journal's frames are appended to.
+ *
+ * Preallocated, so that an append changes no metadata; cut to its length when it
+ * is closed. After any failed write or sync it takes no more: what the kernel
+ * still has of the lost pages is not to be trusted.
+ * Thread: writer.
+ */
+#pragma once
+
+#include "collector/base/err.h"
+#include "collector/journal/format.h"
+#include "collector/journal/io.h"
+
+struct segment {
+    const struct journal_io *io;
+    int fd;             /* -1 while there is none */
+    bool failed;        /* a write or sync failed */
+    uint64_t first_seq; /* as in its name */
+    uint64_t end;       /* offset behind the last frame written */
+    uint64_t durable;   /* offset behind the last frame synced */
+    uint64_t size;      /* room reserved */
+};
+
+/* A segment that is none. */
+#define SEGMENT_NONE ((struct segment){ .fd = -1 })
+
+/*
+ * Make a segment in `dir` with room for size_bytes, its frames beginning with
+ * `carried` (whole frames, durable then). It gets its name only when all of it is
+ * durable. Errors: ERR_AGAIN when the disk is full; ERR_IO. Nothing is left then.
+ */
+bool segment_create(const struct journal_io *io, const char *dir, const struct format_head *head,
+                    struct slice carried, uint64_t size_bytes, struct segment *ret, struct err *err)
+    MUST_CHECK;
+
+/* Go on in one that ends at `end`; all up to there is synced first. */
+bool segment_reopen(const struct journal_io *io, const char *dir, uint64_t first_seq, uint64_t end,
+                    uint64_t size_bytes, struct segment *ret, struct err *err) MUST_CHECK;
+
+/* Append whole frames. After a failure the segment is failed. */
+bool segment_write(struct segment *s, struct slice frames, struct err *err) MUST_CHECK;
+
+/* Make all that was written durable. After a failure the segment is failed. */
+bool segment_sync(struct segment *s, struct err *err) MUST_CHECK;
+
+/* The bytes of frames written and not synced yet, as the file has them, into at[] of that size. */
+bool segment_read_unsynced(struct segment *s, char *at, struct err *err) MUST_CHECK;
+
+/*
+ * Close it, the rest of its room given back; of a failed one what is not durable,
+ * too, as far as the disk lets us. Accepts SEGMENT_NONE.
+ */
+void segment_close(struct segment *s);

@@ -1,0 +1,353 @@
+#include <string.h>
+
+#include "collector/journal/journal_impl.h"
+
+static void stage_frame(struct journal *j, enum record_type type, struct slice bytes)
+{
+    struct format_frame f = {
+        .seq = j->group_seq,
+        .type = type,
+        .starts_commit = j->group_len == 0,
+        .durable_before = j->group_len == 0 ? j->durable_seq : 0,
+        .leaf = format_leaf(bytes),
+        .bytes = bytes,
+    };
+
+    format_put_frame(j->id_bytes, &f, (unsigned char *)j->group + j->group_len);
+    j->group_len += format_frame_bytes(bytes.len);
+    j->group_seq++;
+}
+
+static void begin_group(struct journal *j)
+{
+    j->group_len = 0;
+    j->group_seq = j->next_seq;
+    j->n_group_gaps = 0;
+}
+
+/* The frames of the group are written for good: number and seal on behind them. */
+static void accept_group(struct journal *j)
+{
+    struct slice rest = { .ptr = j->group, .len = j->group_len };
+
+    while (rest.len > 0) {
+        struct format_frame f;
+        size_t n = 0;
+
+        format_peek_frame(rest, &f, &n);
+        sealing_add(j->sealing, &f);
+        rest.ptr += n;
+        rest.len -= n;
+    }
+    j->next_seq = j->group_seq;
+    j->group_len = 0;
+}
+
+/* Make all that was written durable. */
+static bool sync_segment(struct journal *j, struct err *err)
+{
+    bool ok = segment_sync(&j->segment, err);
+
+    (void)pthread_mutex_lock(&j->lock);
+    j->stats.syncs++;
+    j->stats.sync_failures += ok ? 0 : 1;
+    (void)pthread_mutex_unlock(&j->lock);
+    return ok;
+}
+
+static void move_mark(struct journal *j)
+{
+    if (j->durable_seq != j->next_seq - 1) {
+        j->durable_seq = j->next_seq - 1;
+        mark_move(&j->mark, j->durable_seq, j->segment.first_seq);
+    }
+}
+
+/*
+ * Write what is staged, and sync it if that is asked. With durability `write` the
+ * frames are accepted once written, and stay whatever the sync says.
+ */
+static bool store(struct journal *j, bool sync, struct err *err)
+{
+    bool at_once = j->o.durability == JOURNAL_WRITE;
+
+    if (!segment_write(&j->segment, (struct slice){ .ptr = j->group, .len = j->group_len }, err)) {
+        return false;
+    }
+    if (at_once) {
+        accept_group(j);
+    }
+    if (!sync) {
+        return true;
+    }
+    if (!sync_segment(j, err)) {
+        return false;
+    }
+    if (!at_once) {
+        accept_group(j);
+    }
+    move_mark(j);
+    return true;
+}
+
+bool writer_checkpoint(struct journal *j, struct err *err)
+{
+    begin_group(j);
+    buf_clear(&j->scratch);
+    if (!sealing_make(j->sealing, j->next_seq, j->io->now_us(j->io->ctx), &j->scratch, err)) {
+        return false;
+    }
+    if (!buf_ok(&j->scratch) || j->scratch.len_bytes > FORMAT_CHECKPOINT_MAX) {
+        return err_set(err, ERR_TOO_BIG, "a checkpoint does not fit into a segment's head");
+    }
+    stage_frame(j, RECORD_CHECKPOINT, buf_slice(&j->scratch));
+    return store(j, true, err);
+}
+
+static size_t batch_bytes(const struct journal_batch *b)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < b->n; i++) {
+        n += format_frame_bytes(b->records[i].bytes.len);
+    }
+    return n;
+}
+
+/* Move whole batches from the queue to `taken`, as many as one commit holds. */
+static void take(struct journal *j)
+{
+    struct journal_batch **end = &j->taken;
+    size_t bytes = 0;
+
+    (void)pthread_mutex_lock(&j->lock);
+    while (j->first && bytes + batch_bytes(j->first) <= GROUP_BYTES - RESERVE_BYTES) {
+        struct journal_batch *b = j->first;
+
+        bytes += batch_bytes(b);
+        j->first = b->next;
+        b->next = NULL;
+        *end = b;
+        end = &b->next;
+    }
+    if (!j->first) {
+        j->last = NULL;
+    }
+    (void)pthread_mutex_unlock(&j->lock);
+}
+
+static size_t taken_bytes(const struct journal *j)
+{
+    size_t bytes = 0;
+
+    for (const struct journal_batch *b = j->taken; b; b = b->next) {
+        bytes += batch_bytes(b);
+    }
+    return bytes;
+}
+
+/* Gap records for what was lost so far; the losses stay until these are durable. */
+static void stage_gaps(struct journal *j)
+{
+    uint64_t sum = 0;
+
+    (void)pthread_mutex_lock(&j->lock);
+    j->n_group_gaps = j->losses.n;
+    memcpy(j->group_gaps, j->losses.list, sizeof(j->group_gaps));
+    (void)pthread_mutex_unlock(&j->lock);
+    for (size_t i = 0; i < j->n_group_gaps; i++) {
+        buf_clear(&j->scratch);
+        losses_encode(&j->group_gaps[i], j->o.collector, j->io->now_us(j->io->ctx), &j->scratch);
+        stage_frame(j, RECORD_GAP, buf_slice(&j->scratch));
+        sum += j->group_gaps[i].count;
+    }
+    if (sum > 0) {
+        (void)pthread_mutex_lock(&j->lock);
+        losses_save(&j->losses, j->group_seq - 1, sum, &j->mark);
+        (void)pthread_mutex_unlock(&j->lock);
+    }
+}
+
+/* The whole group; where its first batch begins. */
+static uint64_t stage(struct journal *j)
+{
+    begin_group(j);
+    stage_gaps(j);
+
+    uint64_t first_seq = j->group_seq;
+
+    for (const struct journal_batch *b = j->taken; b; b = b->next) {
+        for (size_t i = 0; i < b->n; i++) {
+            stage_frame(j, b->records[i].type, b->records[i].bytes);
+        }
+    }
+    return first_seq;
+}
+
+/* The gap records are stored: what they tell of is not to be told again. */
+static void gaps_stored(struct journal *j)
+{
+    if (j->n_group_gaps == 0) {
+        return;
+    }
+    (void)pthread_mutex_lock(&j->lock);
+    for (size_t i = 0; i < j->n_group_gaps; i++) {
+        losses_told(&j->losses, &j->group_gaps[i]);
+    }
+    losses_save(&j->losses, 0, 0, &j->mark);
+    (void)pthread_mutex_unlock(&j->lock);
+    j->n_group_gaps = 0;
+}
+
+/* Count what becomes of the batches that were taken. `lost_to`: NULL when they are stored. */
+static void count(struct journal *j, const char *lost_to)
+{
+    uint64_t records = 0;
+
+    for (const struct journal_batch *b = j->taken; b; b = b->next) {
+        records += b->n;
+    }
+    (void)pthread_mutex_lock(&j->lock);
+    j->stats.queue_bytes -= taken_bytes(j);
+    j->stats.durable_seq = j->durable_seq;
+    if (!lost_to) {
+        j->stats.stored_records += records;
+        j->stats.full = false;
+    } else if (records > 0) {
+        losses_add(&j->losses, records, lost_to, j->io->now_us(j->io->ctx));
+        losses_save(&j->losses, 0, 0, &j->mark);
+    }
+    (void)pthread_mutex_unlock(&j->lock);
+}
+
+/* Tell each batch; its owner may free it in that very call. */
+static void settle(struct journal *j, enum journal_outcome outcome, uint64_t first_seq)
+{
+    struct journal_batch *b = j->taken;
+
+    j->taken = NULL;
+    while (b) {
+        struct journal_batch *next = b->next;
+        uint64_t seq = first_seq;
+
+        first_seq += outcome == JOURNAL_STORED ? b->n : 0;
+        b->on_settled(b, outcome, seq);
+        b = next;
+    }
+}
+
+/* The disk takes nothing now: hold what was taken, or lose it and say so. */
+static bool refused(struct journal *j, const struct err *err)
+{
+    const char *cause = err->code == ERR_AGAIN ? "disk_full" : "io";
+
+    j->retry_at_ms = j->io->mono_ms(j->io->ctx) + RETRY_MS;
+    (void)pthread_mutex_lock(&j->lock);
+
+    bool drop = j->closing || j->o.when_full == JOURNAL_FULL_DROP_NEW;
+
+    cause = j->stats.full ? "quota" : cause;
+    (void)pthread_mutex_unlock(&j->lock);
+    if (!drop || !j->taken) {
+        return false;
+    }
+    if (j->segment.failed) { /* its frames may be in the file all the same */
+        mark_set_void(&j->mark, j->next_seq);
+    }
+    count(j, cause);
+    settle(j, JOURNAL_LOST, 0);
+    return true;
+}
+
+static bool commit(struct journal *j)
+{
+    size_t bytes = taken_bytes(j);
+    struct err err;
+
+    for (int tries = 0; tries < 2; tries++) { /* a failed segment is followed by a new one */
+        if (!room_make(j, bytes, &err)) {
+            return refused(j, &err);
+        }
+
+        uint64_t first_seq = stage(j);
+
+        if (j->group_len == 0) { /* the gaps went to the head of a new journal */
+            return false;
+        }
+        if (store(j, j->o.durability == JOURNAL_FSYNC, &err)) {
+            j->retry_at_ms = 0;
+            gaps_stored(j);
+            count(j, NULL);
+            settle(j, JOURNAL_STORED, first_seq);
+            return true;
+        }
+    }
+    return refused(j, &err);
+}
+
+/* What comes with time: a checkpoint, a sync. A failure is met by the next commit. */
+static void keep_house(struct journal *j)
+{
+    int64_t now_ms = j->io->mono_ms(j->io->ctx);
+    struct err err;
+
+    if (now_ms >= j->checkpoint_at_ms) {
+        j->checkpoint_at_ms = now_ms + j->o.checkpoint_ms;
+        if (room_make(j, 0, &err)) {
+            (void)!writer_checkpoint(j, &err);
+        }
+    }
+    if (now_ms >= j->sync_at_ms) {
+        j->sync_at_ms = now_ms + SYNC_MS;
+        if (j->segment.fd >= 0 && !j->segment.failed && j->segment.end > j->segment.durable &&
+            sync_segment(j, &err)) {
+            move_mark(j);
+        }
+    }
+}
+
+/* True while the disk has refused and need not be asked again so soon. */
+static bool is_pausing(struct journal *j)
+{
+    return j->retry_at_ms > 0 && j->io->mono_ms(j->io->ctx) < j->retry_at_ms;
+}
+
+static bool losses_due(struct journal *j)
+{
+    (void)pthread_mutex_lock(&j->lock);
+
+    bool due = losses_any(&j->losses);
+
+    (void)pthread_mutex_unlock(&j->lock);
+    return due;
+}
+
+bool writer_round(struct journal *j)
+{
+    bool hold;
+
+    keep_house(j);
+    (void)pthread_mutex_lock(&j->lock);
+    hold = !j->closing && j->o.when_full == JOURNAL_FULL_BLOCK;
+    (void)pthread_mutex_unlock(&j->lock);
+    if (is_pausing(j) && hold) {
+        return false;
+    }
+    if (!j->taken) {
+        take(j);
+    }
+    return (j->taken || (losses_due(j) && !is_pausing(j))) && commit(j);
+}
+
+int64_t writer_due_ms(const struct journal *j)
+{
+    int64_t due_ms = j->checkpoint_at_ms;
+
+    if (j->o.durability == JOURNAL_WRITE && j->sync_at_ms < due_ms) {
+        due_ms = j->sync_at_ms;
+    }
+    if (j->retry_at_ms > 0 && j->retry_at_ms < due_ms) {
+        due_ms = j->retry_at_ms;
+    }
+    return due_ms;
+}

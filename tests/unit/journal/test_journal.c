@@ -1,0 +1,327 @@
+#include "collector/journal/journal.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "collector/base/clock.h"
+#include "collector/base/mem.h"
+#include "collector/journal/format.h"
+#include "collector/journal/reader.h"
+#include "tests/unit/unit.h"
+
+/* A state folder of its own for each test. */
+struct place {
+    char state[64];
+    struct journal_options o;
+};
+
+static int set_up(void **state)
+{
+    struct place *p = xcalloc(1, sizeof(*p));
+
+    (void)snprintf(p->state, sizeof(p->state), "/tmp/test_journal.XXXXXX");
+    if (!mkdtemp(p->state)) {
+        return -1;
+    }
+    p->o = (struct journal_options){
+        .state_dir = p->state,
+        .role = "collect",
+        .collector = "here",
+        .segment_bytes = 256 * 1024,
+        .checkpoint_ms = 60000,
+        .queue_bytes = 4 * 1024 * 1024,
+    };
+    *state = p;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct place *p = *state;
+    char command[128];
+
+    (void)snprintf(command, sizeof(command), "rm -rf %s", p->state);
+    int failed = system(command);
+
+    free(p);
+    return failed;
+}
+
+static struct journal *open_journal(struct place *p, struct journal_recovery *ret)
+{
+    struct journal *j = NULL;
+    struct journal_recovery ignored;
+    struct err err;
+
+    if (!journal_open(&p->o, &j, ret ? ret : &ignored, &err)) {
+        fail_msg("%s", err.text);
+    }
+    return j;
+}
+
+static uint64_t append(struct journal *j, const char *text)
+{
+    uint64_t seq = 0;
+    struct err err;
+
+    if (!journal_append(j, RECORD_ADMIN, slice_from_cstr(text), 5000, &seq, &err)) {
+        fail_msg("%s", err.text);
+    }
+    return seq;
+}
+
+static void dir_of(struct place *p, struct id id, char *ret, size_t size)
+{
+    (void)snprintf(ret, size, "%s/journals/collect/%s", p->state, id.text);
+}
+
+static struct journal_reader *open_reader(const char *dir, uint64_t from)
+{
+    struct journal_reader *r = NULL;
+    struct err err;
+
+    if (!journal_reader_open(dir, from, &r, &err)) {
+        fail_msg("%s", err.text);
+    }
+    return r;
+}
+
+static void what_is_appended_is_read_back(void **state)
+{
+    struct place *p = *state;
+    struct journal *j = open_journal(p, NULL);
+    struct journal_frame f;
+    struct err err;
+    char dir[256];
+
+    assert_int_equal(append(j, "{\"a\":1}"), 1);
+    assert_int_equal(append(j, "{\"a\":22}"), 2);
+    dir_of(p, journal_id(j), dir, sizeof(dir));
+
+    struct journal_reader *r = open_reader(dir, 1);
+
+    assert_int_equal(journal_reader_next(r, &f, &err), JOURNAL_READ_FRAME);
+    assert_int_equal(f.seq, 1);
+    assert_true(slice_equal(f.bytes, SLICE("{\"a\":1}")));
+    assert_int_equal(journal_reader_next(r, &f, &err), JOURNAL_READ_FRAME);
+    assert_true(slice_equal(f.bytes, SLICE("{\"a\":22}")));
+    assert_int_equal(journal_reader_next(r, &f, &err), JOURNAL_READ_WAIT);
+    assert_false(journal_reader_wait(r, 1));
+    assert_int_equal(append(j, "{}"), 3);
+    assert_true(journal_reader_wait(r, 1000));
+    assert_int_equal(journal_reader_next(r, &f, &err), JOURNAL_READ_FRAME);
+    assert_int_equal(f.seq, 3);
+    journal_reader_close(r);
+    journal_close(j);
+}
+
+static void a_closed_journal_goes_on_under_its_id(void **state)
+{
+    struct place *p = *state;
+    struct journal_recovery found;
+    struct journal *j = open_journal(p, &found);
+    struct id id = journal_id(j);
+
+    assert_true(found.created);
+    assert_int_equal(append(j, "one"), 1);
+    journal_close(j);
+
+    j = open_journal(p, &found);
+    assert_false(found.created);
+    assert_string_equal(journal_id(j).text, id.text);
+    assert_int_equal(append(j, "two"), 3); /* 2 is the checkpoint of the close */
+    journal_close(j);
+}
+
+static void a_second_writer_is_told_to_try_later(void **state)
+{
+    struct place *p = *state;
+    struct journal *j = open_journal(p, NULL);
+    struct journal *second = NULL;
+    struct journal_recovery found;
+    struct err err;
+
+    assert_false(journal_open(&p->o, &second, &found, &err));
+    assert_int_equal(err.code, ERR_AGAIN);
+    journal_close(j);
+}
+
+static void segments_follow_each_other(void **state)
+{
+    struct place *p = *state;
+    char text[8 * 1024];
+    char dir[256];
+    struct journal_frame f;
+    struct err err;
+
+    memset(text, 'x', sizeof(text));
+    text[sizeof(text) - 1] = '\0';
+
+    struct journal *j = open_journal(p, NULL);
+
+    for (int i = 0; i < 100; i++) {
+        (void)append(j, text);
+    }
+    dir_of(p, journal_id(j), dir, sizeof(dir));
+
+    struct journal_reader *r = open_reader(dir, 1);
+    uint64_t records = 0;
+    uint64_t next = 1;
+
+    while (journal_reader_next(r, &f, &err) == JOURNAL_READ_FRAME) {
+        assert_int_equal(f.seq, next++);
+        records += f.type == RECORD_ADMIN;
+    }
+    assert_int_equal(records, 100);
+    assert_true(next > 103); /* three checkpoints at least: it rotated */
+    journal_reader_close(r);
+    journal_close(j);
+}
+
+static bool count_journal(void *ctx, const struct journal_info *info)
+{
+    int *n = ctx;
+
+    assert_string_equal(info->role, "collect");
+    assert_int_equal(info->first_seq, 1);
+    (*n)++;
+    return true;
+}
+
+static void a_copied_folder_begins_another_journal(void **state)
+{
+    struct place *p = *state;
+    struct journal_recovery found;
+    struct journal *j = open_journal(p, NULL);
+    struct id id = journal_id(j);
+    char command[256];
+    char copy[80];
+    int n = 0;
+    struct err err;
+
+    (void)append(j, "one");
+    (void)snprintf(copy, sizeof(copy), "%s/copy", p->state);
+    (void)snprintf(command, sizeof(command), "mkdir %s && cp -r %s/journals %s", copy, p->state,
+                   copy);
+    assert_int_equal(system(command), 0);
+    p->o.state_dir = copy;
+
+    struct journal *other = open_journal(p, &found);
+
+    assert_true(found.moved);
+    assert_string_not_equal(journal_id(other).text, id.text);
+    assert_int_equal(append(other, "two"), 1);
+    assert_int_equal(append(j, "three"), 2);
+    assert_true(journal_list(copy, count_journal, &n, &err));
+    assert_int_equal(n, 2);
+    journal_close(other);
+    journal_close(j);
+}
+
+/* A child that appends until it is killed, telling each sequence that is safe. */
+static void append_for_ever(struct place *p, int out)
+{
+    struct journal *j = open_journal(p, NULL);
+
+    for (;;) {
+        uint64_t seq = append(j, "{\"some\":\"record\"}");
+
+        if (write(out, &seq, sizeof(seq)) != (ssize_t)sizeof(seq)) {
+            _exit(1);
+        }
+    }
+}
+
+static void what_was_acknowledged_is_there_after_kill_9(void **state)
+{
+    struct place *p = *state;
+    uint64_t acknowledged = 0;
+    uint64_t seq;
+    int fds[2];
+
+    assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
+
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        append_for_ever(p, fds[1]);
+    }
+    (void)close(fds[1]);
+    for (int i = 0; i < 50 && read(fds[0], &seq, sizeof(seq)) == (ssize_t)sizeof(seq); i++) {
+        acknowledged = seq;
+    }
+    assert_int_equal(kill(pid, SIGKILL), 0);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    while (read(fds[0], &seq, sizeof(seq)) == (ssize_t)sizeof(seq)) {
+        acknowledged = seq;
+    }
+    (void)close(fds[0]);
+
+    struct journal *j = open_journal(p, NULL);
+    char dir[256];
+    struct journal_frame f;
+    struct err err;
+
+    dir_of(p, journal_id(j), dir, sizeof(dir));
+
+    struct journal_reader *r = open_reader(dir, acknowledged);
+
+    assert_true(acknowledged >= 50);
+    assert_int_equal(journal_reader_next(r, &f, &err), JOURNAL_READ_FRAME);
+    assert_int_equal(f.seq, acknowledged);
+    assert_true(slice_equal(f.bytes, SLICE("{\"some\":\"record\"}")));
+    journal_reader_close(r);
+    journal_close(j);
+}
+
+static void a_full_quota_drops_and_counts(void **state)
+{
+    struct place *p = *state;
+    struct journal_stats stats;
+    char text[4 * 1024];
+    uint64_t seq;
+    struct err err;
+    int stored = 0;
+
+    memset(text, 'x', sizeof(text));
+    p->o.quota_bytes = 512 * 1024;
+    p->o.when_full = JOURNAL_FULL_DROP_NEW;
+
+    struct journal *j = open_journal(p, NULL);
+
+    for (int i = 0; i < 200; i++) {
+        struct slice bytes = { .ptr = text, .len = sizeof(text) };
+
+        stored += journal_append(j, RECORD_ADMIN, bytes, 5000, &seq, &err);
+    }
+    journal_stats(j, &stats);
+    assert_int_equal(stats.accepted_records, 200);
+    assert_int_equal(stats.stored_records, stored);
+    assert_int_equal(stats.stored_records + stats.lost_records, 200);
+    assert_true(stats.lost_records > 0);
+    assert_true(stats.full);
+    journal_close(j);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(what_is_appended_is_read_back),
+        TEST(a_closed_journal_goes_on_under_its_id),
+        TEST(a_second_writer_is_told_to_try_later),
+        TEST(segments_follow_each_other),
+        TEST(a_copied_folder_begins_another_journal),
+        TEST(what_was_acknowledged_is_there_after_kill_9),
+        TEST(a_full_quota_drops_and_counts),
+    };
+
+    return cmocka_run_group_tests_name("journal/journal", tests, NULL, NULL);
+}
