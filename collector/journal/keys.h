@@ -53,6 +53,9 @@ bool key_adopt_next(const char *state_dir, const char *role, struct err *err) MU
 bool key_open_public(const char *key_dir, const char *id, struct key **ret, struct err *err)
     MUST_CHECK;
 
+/* A new key in memory alone; tests sign with such ones. */
+void key_generate(struct key **ret);
+
 /* From 32 raw bytes. */
 bool key_from_public(const unsigned char bytes[KEY_PUBLIC_BYTES], struct key **ret, struct err *err)
     MUST_CHECK;
