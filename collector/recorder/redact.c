@@ -1,0 +1,264 @@
+#include "collector/recorder/redact.h"
+
+#include "collector/recorder/redact_name.h"
+#include "collector/recorder/redact_shape.h"
+
+#define REDACTED "[redacted]"
+
+static struct slice part(struct slice text, size_t from, size_t to)
+{
+    return (struct slice){ .ptr = text.ptr + from, .len = to - from };
+}
+
+/* Append text with every secret from `first` on replaced. */
+static void replace(struct slice text, struct span first, struct buf *out, uint32_t *erased)
+{
+    struct span secret = first;
+    size_t done = 0;
+
+    do {
+        buf_add(out, part(text, done, secret.from));
+        buf_add(out, SLICE(REDACTED));
+        done = secret.to;
+        (*erased)++;
+    } while (redact_find(text, done, &secret));
+    buf_add(out, part(text, done, text.len));
+}
+
+bool redact_text(struct slice text, struct arena *a, struct slice *ret, uint32_t *ret_erased)
+{
+    struct span secret;
+    uint32_t erased = 0;
+
+    if (!redact_find(text, 0, &secret)) {
+        *ret = text;
+        return true;
+    }
+
+    CLEANUP(buf_done) struct buf out;
+
+    /* The shortest secret is one byte, so a text grows at most as far. */
+    buf_init(&out, text.len * sizeof(REDACTED));
+    replace(text, secret, &out, &erased);
+    if (!buf_ok(&out) || !arena_dup(a, buf_slice(&out), ret)) {
+        return false;
+    }
+    *ret_erased += erased;
+    return true;
+}
+
+/* ---- JSON -------------------------------------------------------------------- */
+
+struct redactor {
+    struct buf *out;
+    struct arena arena; /* texts with their escapes resolved */
+    uint32_t erased;
+    bool failed;
+};
+
+/* A string, or a key: as it came where nothing is taken out of it. */
+static void put_string(struct redactor *r, struct slice raw)
+{
+    struct slice text;
+    struct span secret;
+    uint32_t replaced = 0;
+
+    if (!payload_string(raw, &r->arena, &text, &replaced)) {
+        r->failed = true;
+        return;
+    }
+
+    bool found = redact_find(text, 0, &secret);
+
+    if (!found && replaced == 0) {
+        buf_add(r->out, raw);
+        return;
+    }
+    r->erased += replaced;
+    if (found) {
+        struct slice clean;
+
+        if (!redact_text(text, &r->arena, &clean, &r->erased)) {
+            r->failed = true;
+            return;
+        }
+        text = clean;
+    }
+    buf_add_json_string(r->out, text);
+}
+
+static void put_value(struct redactor *r, struct json_value v, bool secret);
+
+/* {"name": "DB_PASSWORD", "value": …}: the name of the value stands beside it. */
+static bool names_a_secret(struct redactor *r, struct json_value object)
+{
+    static const char *const names[] = { "name", "key", "header" };
+    struct slice text;
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        struct json_value name = payload_get(object, slice_from_cstr(names[i]));
+
+        if (name.kind == JSON_KIND_STRING && payload_string(name.raw, &r->arena, &text, NULL) &&
+            redact_is_secret_name(text)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_secret_key(struct redactor *r, struct slice raw)
+{
+    struct slice text;
+
+    if (!payload_string(raw, &r->arena, &text, NULL)) {
+        r->failed = true;
+        return true;
+    }
+    return redact_is_secret_name(text);
+}
+
+static void put_object(struct redactor *r, struct json_value v, bool secret)
+{
+    enum { NOT_ASKED, YES, NO } pair = NOT_ASKED;
+    struct payload_iter it = payload_iter(v);
+    struct json_value value;
+    struct slice key;
+    char before = '{';
+
+    while (payload_next(&it, &key, &value) && !r->failed && buf_ok(r->out)) {
+        bool hide = secret || is_secret_key(r, key);
+
+        if (!hide && payload_string_is(key, SLICE("value"))) {
+            if (pair == NOT_ASKED) {
+                pair = names_a_secret(r, v) ? YES : NO;
+            }
+            hide = pair == YES;
+        }
+        buf_add_char(r->out, before);
+        put_string(r, key);
+        buf_add_char(r->out, ':');
+        put_value(r, value, hide);
+        before = ',';
+    }
+    buf_add(r->out, before == '{' ? SLICE("{}") : SLICE("}"));
+}
+
+static void put_array(struct redactor *r, struct json_value v, bool secret)
+{
+    struct payload_iter it = payload_iter(v);
+    struct json_value value;
+    char before = '[';
+
+    while (payload_next(&it, NULL, &value) && !r->failed && buf_ok(r->out)) {
+        buf_add_char(r->out, before);
+        put_value(r, value, secret);
+        before = ',';
+    }
+    buf_add(r->out, before == '[' ? SLICE("[]") : SLICE("]"));
+}
+
+/* As deep as PAYLOAD_MAX_DEPTH at most. */
+static void put_value(struct redactor *r, struct json_value v, bool secret)
+{
+    switch (v.kind) {
+    case JSON_KIND_OBJECT:
+        put_object(r, v, secret);
+        return;
+    case JSON_KIND_ARRAY:
+        put_array(r, v, secret);
+        return;
+    case JSON_KIND_STRING:
+    case JSON_KIND_NUMBER:
+        if (secret) {
+            buf_add(r->out, SLICE("\"" REDACTED "\""));
+            r->erased++;
+        } else if (v.kind == JSON_KIND_STRING) {
+            put_string(r, v.raw);
+        } else {
+            buf_add(r->out, v.raw);
+        }
+        return;
+    case JSON_KIND_NONE:
+    case JSON_KIND_NULL:
+    case JSON_KIND_FALSE:
+    case JSON_KIND_TRUE:
+        buf_add(r->out, v.raw);
+        return;
+    }
+}
+
+static const char *kind_name(enum json_kind kind)
+{
+    static const char *const names[] = {
+        [JSON_KIND_NONE] = "nothing", [JSON_KIND_NULL] = "null",     [JSON_KIND_FALSE] = "boolean",
+        [JSON_KIND_TRUE] = "boolean", [JSON_KIND_NUMBER] = "number", [JSON_KIND_STRING] = "string",
+        [JSON_KIND_ARRAY] = "array",  [JSON_KIND_OBJECT] = "object",
+    };
+
+    return names[kind];
+}
+
+/* "[string, 1048576 bytes]" */
+static void put_size(struct buf *out, struct json_value v)
+{
+    buf_addf(out, "\"[%s, %zu bytes]\"", kind_name(v.kind), v.raw.len);
+}
+
+/* What is left of an object: its keys, and what stood under each. Of anything else its size. */
+static void put_skeleton(struct redactor *r, struct json_value v)
+{
+    struct payload_iter it = payload_iter(v);
+    struct json_value value;
+    struct slice key;
+    char before = '{';
+
+    if (v.kind != JSON_KIND_OBJECT) {
+        put_size(r->out, v);
+        r->erased++;
+        return;
+    }
+    while (payload_next(&it, &key, &value) && !r->failed && buf_ok(r->out)) {
+        buf_add_char(r->out, before);
+        put_string(r, key);
+        buf_add_char(r->out, ':');
+        put_size(r->out, value);
+        before = ',';
+        r->erased++;
+    }
+    buf_add(r->out, before == '{' ? SLICE("{}") : SLICE("}"));
+}
+
+static bool is_whole(const struct redactor *r)
+{
+    return !r->failed && buf_ok(r->out);
+}
+
+/* Blanks and escapes may shrink, but a value this much over the limit is not even tried. */
+enum { TRY_TIMES = 8, ARENA_SPARE = 4096 };
+
+void redact_json(struct json_value v, size_t max_bytes, struct buf *out, uint32_t *ret_erased)
+{
+    CLEANUP(buf_done) struct buf made;
+    struct redactor r = { .out = &made, .failed = v.raw.len / TRY_TIMES > max_bytes };
+
+    buf_init(&made, max_bytes);
+    arena_init(&r.arena, TRY_TIMES * max_bytes + ARENA_SPARE);
+    if (!r.failed) {
+        put_value(&r, v, false);
+    }
+    if (!is_whole(&r)) {
+        buf_clear(&made);
+        arena_clear(&r.arena);
+        r.failed = false;
+        r.erased = 0;
+        put_skeleton(&r, v);
+    }
+    if (!is_whole(&r)) {
+        buf_clear(&made);
+        r.erased = 1;
+        put_size(&made, v);
+    }
+    buf_add(out, buf_slice(&made));
+    arena_clear(&r.arena);
+    *ret_erased += r.erased;
+}

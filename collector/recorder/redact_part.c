@@ -1,0 +1,69 @@
+#include "collector/recorder/redact_part.h"
+
+#include <string.h>
+
+bool redact_is_run(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '-';
+}
+
+char redact_at(struct slice text, size_t i)
+{
+    return i < text.len ? text.ptr[i] : '\0';
+}
+
+struct slice redact_from(struct slice text, size_t i)
+{
+    size_t at = i < text.len ? i : text.len;
+
+    return (struct slice){ .ptr = text.ptr + at, .len = text.len - at };
+}
+
+static bool is_in(const char *set, char c)
+{
+    return c != '\0' && strchr(set, c) != NULL;
+}
+
+size_t redact_until(struct slice text, size_t from, const char *stops)
+{
+    size_t i = from;
+
+    while (i < text.len && !is_in(stops, text.ptr[i])) {
+        i++;
+    }
+    return i;
+}
+
+size_t redact_span(struct slice text, size_t from, const char *set)
+{
+    size_t i = from;
+
+    while (i < text.len && is_in(set, text.ptr[i])) {
+        i++;
+    }
+    return i;
+}
+
+bool redact_is_reference(struct slice value)
+{
+    static const char *const words[] = { "null", "none", "nil", "true", "false", "undefined" };
+    static const char *const starts[] = {
+        "${", "$(", "{{", "[redacted]", "os.environ", "process.env", "getenv", "secrets.", "***",
+    };
+
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        if (value.len == strlen(words[i]) && strncasecmp(value.ptr, words[i], value.len) == 0) {
+            return true;
+        }
+    }
+    for (size_t i = 0; i < sizeof(starts) / sizeof(starts[0]); i++) {
+        if (slice_starts_with(value, slice_from_cstr(starts[i]))) {
+            return true;
+        }
+    }
+    if (redact_at(value, 0) == '$') {
+        return redact_span(value, 1, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789") == value.len;
+    }
+    return value.len == 0 || (value.len <= 2 && value.ptr[0] == '%');
+}

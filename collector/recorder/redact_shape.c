@@ -1,0 +1,172 @@
+/*
+ * The text is walked run by run; a run is letters, digits, '_' and '-'. At each
+ * run these are tried, and after a hit the walk goes on behind it:
+ *
+ *     -----BEGIN … PRIVATE KEY-----     a PEM
+ *     ghp_…  AKIA…  eyJ….….…           redact_token.c
+ *     scheme://user:SECRET@host
+ *     Bearer SECRET   -u user:SECRET
+ *     name=SECRET  name: SECRET  --name SECRET     redact_assignment.c
+ */
+#include "collector/recorder/redact_shape.h"
+
+#include <string.h>
+
+#include "collector/recorder/redact_part.h"
+
+/* The offset behind the first `needle` at `from` or later; the end when there is none. */
+static size_t behind(struct slice text, size_t from, struct slice needle)
+{
+    struct slice rest = redact_from(text, from);
+    const char *at = rest.len > 0 ? memmem(rest.ptr, rest.len, needle.ptr, needle.len) : NULL;
+
+    return at ? (size_t)(at - text.ptr) + needle.len : text.len;
+}
+
+/* A private key, as far as its END line, or all that follows when that is missing. */
+static bool find_pem(struct slice text, const struct run *r, struct span *ret)
+{
+    enum { LABEL_MAX = 64 };
+    struct slice line = redact_from(text, r->from);
+
+    if (!slice_starts_with(line, SLICE("-----BEGIN"))) {
+        return false;
+    }
+    line.len = line.len < LABEL_MAX ? line.len : LABEL_MAX;
+    if (!memmem(line.ptr, line.len, "PRIVATE KEY", 11)) {
+        return false;
+    }
+    *ret = (struct span){ .from = r->from, .to = behind(text, r->from, SLICE("-----END")) };
+    if (ret->to < text.len) {
+        ret->to = behind(text, ret->to, SLICE("-----"));
+    }
+    return true;
+}
+
+/* In scheme://user:SECRET@host the run is the scheme. */
+static bool find_userinfo(struct slice text, const struct run *r, struct span *ret)
+{
+    if (!slice_starts_with(redact_from(text, r->to), SLICE("://"))) {
+        return false;
+    }
+
+    size_t first = r->to + 3;
+    size_t end = redact_until(text, first, "/?# \t\r\n\"'<>`\\");
+    size_t colon = redact_until(text, first, ":/?# \t\r\n\"'<>`\\");
+    size_t at = end; /* behind the last '@' */
+
+    while (at > first && text.ptr[at - 1] != '@') {
+        at--;
+    }
+    if (at == first || colon + 1 >= at - 1) {
+        return false;
+    }
+
+    struct slice password = { .ptr = text.ptr + colon + 1, .len = at - colon - 2 };
+
+    *ret = (struct span){ .from = colon + 1, .to = at - 1 };
+    return !redact_is_reference(password);
+}
+
+static bool is_word(struct slice text, const struct run *r, const char *word)
+{
+    size_t len = strlen(word);
+
+    return r->to - r->name == len && strncasecmp(text.ptr + r->name, word, len) == 0;
+}
+
+/* Letters alone are prose: "basic authentication". */
+static bool looks_random(struct slice s)
+{
+    bool mixed = false;
+
+    for (size_t i = 1; i < s.len && !mixed; i++) {
+        mixed = (s.ptr[i] >= '0' && s.ptr[i] <= '9') || (s.ptr[i] >= 'A' && s.ptr[i] <= 'Z') ||
+                s.ptr[i] == '=';
+    }
+    return s.len >= 6 && mixed;
+}
+
+/* Bearer SECRET, Basic SECRET. */
+static bool find_scheme(struct slice text, const struct run *r, struct span *ret)
+{
+    if (!is_word(text, r, "bearer") && !is_word(text, r, "basic")) {
+        return false;
+    }
+
+    size_t from = r->to;
+
+    while (redact_at(text, from) == ' ') {
+        from++;
+    }
+
+    size_t to = redact_until(text, from, " \t\r\n\"'<>`\\,;()[]{}|&");
+    struct slice value = { .ptr = text.ptr + from, .len = to - from };
+
+    *ret = (struct span){ .from = from, .to = to };
+    return from > r->to && looks_random(value);
+}
+
+/* curl -u user:SECRET, --user user:SECRET; but a uid and a gid are none. */
+static bool find_login(struct slice text, const struct run *r, struct span *ret)
+{
+    bool option = (is_word(text, r, "u") && r->name - r->from == 1) ||
+                  (is_word(text, r, "user") && r->name - r->from == 2) ||
+                  (is_word(text, r, "proxy-user") && r->name - r->from == 2);
+    char behind_name = redact_at(text, r->to);
+
+    if (!option || (behind_name != ' ' && behind_name != '=')) {
+        return false;
+    }
+
+    size_t from = r->to + 1;
+    char quote = redact_at(text, from);
+
+    if (quote == '"' || quote == '\'') {
+        from++;
+    }
+
+    size_t end = redact_until(text, from, " \t\r\n\"'");
+    size_t colon = redact_until(text, from, ": \t\r\n\"'");
+
+    *ret = (struct span){ .from = colon + 1, .to = end };
+    if (colon >= end || colon + 1 == end) {
+        return false;
+    }
+
+    struct slice password = { .ptr = text.ptr + colon + 1, .len = end - colon - 1 };
+    bool number = redact_span(password, 0, "0123456789") == password.len;
+
+    return !number && !redact_is_reference(password);
+}
+
+bool redact_find(struct slice text, size_t from, struct span *ret)
+{
+    static bool (*const finders[])(struct slice, const struct run *, struct span *) = {
+        find_pem, redact_find_token, find_userinfo, find_scheme, find_login, redact_find_assignment,
+    };
+    size_t i = from;
+
+    while (i < text.len) {
+        if (!redact_is_run(text.ptr[i])) {
+            i++;
+            continue;
+        }
+
+        struct run r = { .from = i, .name = i, .to = i };
+
+        while (r.to < text.len && redact_is_run(text.ptr[r.to])) {
+            r.to++;
+        }
+        while (r.name < r.to && text.ptr[r.name] == '-') {
+            r.name++;
+        }
+        for (size_t k = 0; k < sizeof(finders) / sizeof(finders[0]); k++) {
+            if (finders[k](text, &r, ret)) {
+                return true;
+            }
+        }
+        i = r.to;
+    }
+    return false;
+}
