@@ -27,7 +27,7 @@ void ending_ask(const struct active_run *r, pid_t child)
 
     add_members(&m, &t);
     tree_grow(&t);
-    (void)tree_signal(&t, 0, SIGTERM);
+    tree_signal(&t, 0, SIGTERM);
 }
 
 void ending_kill(const struct active_run *r, pid_t child)

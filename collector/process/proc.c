@@ -70,6 +70,7 @@ static bool parse_stat(char *line, struct proc_stat *ret)
         at = end;
     }
     ret->ppid = (pid_t)fields[1];
+    ret->group = (pid_t)fields[2];
     ret->session = (pid_t)fields[3];
     ret->start_ticks = fields[STAT_FIELDS_TO_START_TICKS - 1];
     return true;

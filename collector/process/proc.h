@@ -18,6 +18,7 @@
 struct proc_stat {
     pid_t pid;
     pid_t ppid;
+    pid_t group;
     pid_t session;
     char state;           /* 'Z': ended and not reaped yet, 'X': gone */
     uint64_t start_ticks; /* since boot; field 22 of /proc/PID/stat */

@@ -103,7 +103,7 @@ static int setup_fill(struct setup *s, const struct pipes *p, const char *cwd)
     sigset_t none;
     int rc = 0;
 
-    (void)sigfillset(&all);
+    memset(&all, 0xff, sizeof(all)); /* sigfillset(3) leaves out those of libc's own */
     (void)sigemptyset(&none);
     rc = rc ? rc : posix_spawnattr_setsigdefault(&s->attr, &all);
     rc = rc ? rc : posix_spawnattr_setsigmask(&s->attr, &none);
@@ -126,8 +126,10 @@ static int setup_fill(struct setup *s, const struct pipes *p, const char *cwd)
 static bool spawn_error(const struct process_spec *spec, int code, struct err *err)
 {
     const char *program = spec->argv[0];
+    CLEANUP(fs_closep)
+    int cwd_fd = spec->cwd ? open(spec->cwd, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
 
-    if (spec->cwd && access(spec->cwd, X_OK) != 0) {
+    if (spec->cwd && (cwd_fd < 0 || access(spec->cwd, X_OK) != 0)) {
         return err_errno(err, errno, "cannot enter folder %s", spec->cwd);
     }
     if (code == ENOENT && !spec->cwd && strchr(program, '/') && access(program, F_OK) == 0) {

@@ -2,10 +2,9 @@
 
 #include <signal.h>
 #include <stdlib.h>
-#include <sys/pidfd.h>
+#include <unistd.h>
 
 #include "collector/base/clock.h"
-#include "collector/base/fs.h"
 #include "collector/base/mem.h"
 
 void tree_done(struct tree *t)
@@ -52,40 +51,33 @@ void tree_grow(struct tree *t)
     }
 }
 
-/* True when the number still is this process's, and it has not ended. */
-static bool is_same(const struct proc_stat *was)
+/* Where the process stands now. False when it has ended, or the number is another's. */
+static bool look_again(const struct proc_stat *was, struct proc_stat *ret)
 {
+    return proc_stat(was->pid, ret) && ret->start_ticks == was->start_ticks && proc_alive(ret);
+}
+
+/* Our own group is none of a hook's; should a member be in it, it is hit alone. */
+static bool signal_group(const struct proc_stat *s, int signal)
+{
+    if (s->group <= 1 || s->group == getpgrp()) {
+        return kill(s->pid, signal) == 0;
+    }
+    return kill(-s->group, signal) == 0;
+}
+
+/* A member may have left its group since it was found: the one of now counts. */
+void tree_signal(const struct tree *t, size_t from, int signal)
+{
+    CLEANUP(pids_done) struct pids done = { 0 };
     struct proc_stat now;
 
-    return proc_stat(was->pid, &now) && now.start_ticks == was->start_ticks && proc_alive(&now);
-}
-
-/* The pidfd is taken before the look, so that what was looked at is what is hit. */
-static bool signal_one(const struct proc_stat *s, int signal)
-{
-    CLEANUP(fs_closep) int pidfd = pidfd_open(s->pid, 0);
-
-    return pidfd >= 0 && is_same(s) && pidfd_send_signal(pidfd, signal, NULL, 0) == 0;
-}
-
-uint32_t tree_signal(const struct tree *t, size_t from, int signal)
-{
-    uint32_t hit = 0;
-
     for (size_t i = from; i < t->n; i++) {
-        hit += signal_one(&t->at[i], signal) ? 1 : 0;
+        if (look_again(&t->at[i], &now) && !pids_has(&done, now.group) &&
+            signal_group(&now, signal)) {
+            pids_add(&done, now.group);
+        }
     }
-    return hit;
-}
-
-uint32_t tree_count_alive(const struct tree *t)
-{
-    uint32_t alive = 0;
-
-    for (size_t i = 0; i < t->n; i++) {
-        alive += is_same(&t->at[i]) ? 1 : 0;
-    }
-    return alive;
 }
 
 uint32_t tree_end(void (*add_roots)(void *ctx, struct tree *t), void *ctx)
@@ -100,13 +92,13 @@ uint32_t tree_end(void (*add_roots)(void *ctx, struct tree *t), void *ctx)
         add_roots(ctx, &t);
         tree_grow(&t);
         if (t.n > seen && clock_mono_ms() < until_ms) {
-            (void)tree_signal(&t, seen, SIGSTOP);
+            tree_signal(&t, seen, SIGSTOP);
             continue;
         }
         if (t.n == killed) {
             return (uint32_t)killed;
         }
-        (void)tree_signal(&t, killed, SIGKILL);
+        tree_signal(&t, killed, SIGKILL);
         killed = t.n;
         if (clock_mono_ms() >= until_ms) {
             return (uint32_t)killed;

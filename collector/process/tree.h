@@ -7,8 +7,10 @@
  *
  *     roots ─▶ grow ─▶ STOP what is new ─▶ again, until nothing is ─▶ KILL all
  *
- * A number that was given to another process meanwhile is never hit: a signal
- * goes through a pidfd, after the start time was compared.
+ * Signals go to whole process groups: the kernel gives them to all members at
+ * once, also to one that is just being forked. A hook leads a session of its own,
+ * so no group has members of two runs. That a number was not given to another
+ * process meanwhile is seen by its start time just before.
  */
 #pragma once
 
@@ -30,11 +32,8 @@ bool tree_add(struct tree *t, pid_t pid);
 /* Add all descendants of what is there. */
 void tree_grow(struct tree *t);
 
-/* Send `signal` to members from index `from` on. How many living ones got it. */
-uint32_t tree_signal(const struct tree *t, size_t from, int signal);
-
-/* How many members are alive now. */
-uint32_t tree_count_alive(const struct tree *t);
+/* Send `signal` to the groups of the members from index `from` on. */
+void tree_signal(const struct tree *t, size_t from, int signal);
 
 /*
  * Kill everything that add_roots() finds now, and its descendants. add_roots is
