@@ -13,7 +13,10 @@
 #include "collector/base/fs.h"
 #include "collector/base/mem.h"
 
-enum { LIST_BYTES = 4096 }; /* one read of the list of children; the kernel gives no more */
+enum {
+    LIST_BYTES = 4096, /* one read of the list of children; the kernel gives no more */
+    MAX_LOOKS = 100,   /* at a list that changes while we look */
+};
 
 /* A process that may stay. What it starts later is known by the session. */
 struct kept {
@@ -257,25 +260,38 @@ static bool reap(pid_t pid)
     return waitpid(pid, NULL, WNOHANG) == pid;
 }
 
-void orphans_of(const struct active_run *r, struct tree *t)
+/*
+ * One look at the list. False when something in it had ended before it could be
+ * looked at: whatever that had started is an orphan now, and not in this list.
+ */
+static bool look(const struct active_run *r, struct tree *t)
 {
     CLEANUP(pids_done) struct pids children = { 0 };
     struct proc_stat s;
+    bool settled = true;
 
-    lock();
     main_children(&children);
     for (size_t i = 0; i < children.n; i++) {
         pid_t pid = children.at[i];
 
-        if (active_by_pid(pid) || is_kept(pid) || !proc_stat(pid, &s) || s.ppid != getpid()) {
+        if (active_by_pid(pid) || is_kept(pid)) {
             continue;
         }
-        if (s.state == 'Z' && reap(pid)) {
+        if (!proc_stat(pid, &s) || s.ppid != getpid() || !proc_alive(&s)) {
+            settled = !reap(pid) && settled;
             continue;
         }
         if (owner_of(&s) == r) {
             (void)tree_add(t, pid);
         }
+    }
+    return settled;
+}
+
+void orphans_of(const struct active_run *r, struct tree *t)
+{
+    lock();
+    for (int i = 0; i < MAX_LOOKS && !look(r, t); i++) {
     }
     unlock();
 }
