@@ -1,7 +1,9 @@
 #include "sinks/rows.h"
 
 #include <assert.h>
+#include <stdio.h>
 
+#include "collector/base/clock.h"
 #include "collector/record/decode.h"
 #include "collector/record/encode.h"
 #include "collector/record/payload.h"
@@ -329,27 +331,27 @@ struct audit_facts {
     uint64_t lost;
 };
 
-static bool audit_facts(struct rows *rs, const struct sink_record *r, enum record_type type,
-                        struct audit_facts *ret, struct err *err)
+static bool audit_facts(struct rows *rs, const struct sink_record *r, struct audit_facts *ret,
+                        struct err *err)
 {
     struct hook_registry registry;
     struct gap gap;
     struct admin admin;
 
-    if (type == RECORD_HOOK_REGISTRY) {
+    if (r->type == RECORD_HOOK_REGISTRY) {
         if (!decode_hook_registry(r->json, &rs->arena, &registry, err)) {
             return false;
         }
         ret->contract = registry.contract;
         ret->config_digest = registry.config_digest;
-    } else if (type == RECORD_GAP) {
+    } else if (r->type == RECORD_GAP) {
         if (!decode_gap(r->json, &rs->arena, &gap, err)) {
             return false;
         }
         ret->cause = gap.cause;
         ret->has_lost = gap.known;
         ret->lost = gap.lost;
-    } else if (type == RECORD_ADMIN) {
+    } else if (r->type == RECORD_ADMIN) {
         if (!decode_admin(r->json, &rs->arena, &admin, err)) {
             return false;
         }
@@ -359,39 +361,46 @@ static bool audit_facts(struct rows *rs, const struct sink_record *r, enum recor
     return true;
 }
 
-/* The record's own word for what it is. */
-static bool type_word(struct rows *rs, struct slice json, struct slice *ret)
+static bool text_at(struct rows *rs, struct json_value v, struct slice key, struct slice *ret)
+{
+    v = payload_get(v, key);
+    return v.kind == JSON_KIND_STRING && payload_string(v.raw, &rs->arena, ret, NULL);
+}
+
+/* What stands at the head of every record, of a type that we do not know too. */
+static bool audit_head(struct rows *rs, const struct sink_record *r, struct record_head *ret,
+                       struct slice *ret_type, struct err *err)
 {
     struct json_value v;
-    struct err ignored;
+    struct slice time;
 
-    if (!payload_check(json, &v, &ignored)) {
+    *ret = (struct record_head){ 0 };
+    if (!payload_check(r->json, &v, err)) {
         return false;
     }
-    v = payload_get(v, SLICE("type"));
-    return v.kind == JSON_KIND_STRING && payload_string(v.raw, &rs->arena, ret, NULL);
+    if (!text_at(rs, v, SLICE("type"), ret_type) || !text_at(rs, v, SLICE("id"), &ret->id) ||
+        !text_at(rs, v, SLICE("collector"), &ret->collector) ||
+        !text_at(rs, v, SLICE("time"), &time) || !clock_parse(time, &ret->time_us)) {
+        return err_set(err, ERR_INVALID, "record %llu has no type, id, collector or time",
+                       (unsigned long long)r->seq);
+    }
+    return true;
 }
 
 static enum sink_result audit_row(struct rows *rs, struct slice journal,
                                   const struct sink_record *r, struct err *err)
 {
-    enum record_type type;
     struct record_head head;
     struct audit_facts facts = { 0 };
-    struct slice word;
+    struct slice type;
     struct filling f;
 
-    if (!decode_head(r->json, &rs->arena, &type, &head, err) ||
-        !audit_facts(rs, r, type, &facts, err)) {
+    if (!audit_head(rs, r, &head, &type, err) || !audit_facts(rs, r, &facts, err)) {
         return not_decoded(r, err);
-    }
-    if (!type_word(rs, r->json, &word)) {
-        (void)err_set(err, ERR_INVALID, "record %llu has no type", (unsigned long long)r->seq);
-        return SINK_REJECT;
     }
     start(&f, TABLE_AUDIT, journal, r);
     add_head(&f, r, &head);
-    add_text(&f, word);
+    add_text(&f, type);
     add_text(&f, facts.contract);
     add_text(&f, facts.config_digest);
     add_text(&f, facts.action);
