@@ -3,6 +3,9 @@
 int main(int argc, char **argv)
 {
     static const struct cli_command *const commands[] = {
+        &serve_command,
+        &trace_command,
+        &why_command,
         &version_command,
     };
 

@@ -1,0 +1,247 @@
+/*
+ * serve: the role that answers questions over HTTP.
+ *
+ * It opens the store and the journals to read, and writes nothing but its pid file,
+ * where it may. SIGTERM and SIGINT end it once what was asked is answered.
+ */
+#include "collector/cli/commands.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "collector/base/config.h"
+#include "collector/base/fs.h"
+#include "collector/base/log.h"
+#include "collector/cli/serve_desk.h"
+
+enum {
+    STOP_WAIT_MS = 5000,
+    IDLE_MS = 60000,
+    CONNECTIONS = 256, /* a listener */
+    METRICS_BYTES = 16 * 1024,
+};
+
+struct server {
+    struct desk *desk;
+    struct web *web;
+};
+
+static void on_health(void *ctx, struct web_request *r)
+{
+    (void)ctx;
+    web_reply(r, 200, NULL, SLICE("{\"status\":\"ok\"}\n"));
+}
+
+static void on_ready(void *ctx, struct web_request *r)
+{
+    desk_put(((struct server *)ctx)->desk, DESK_READY, r);
+}
+
+static void on_evaluation(void *ctx, struct web_request *r)
+{
+    desk_put(((struct server *)ctx)->desk, DESK_EVALUATION, r);
+}
+
+static void on_trace(void *ctx, struct web_request *r)
+{
+    desk_put(((struct server *)ctx)->desk, DESK_TRACE, r);
+}
+
+static void on_why(void *ctx, struct web_request *r)
+{
+    desk_put(((struct server *)ctx)->desk, DESK_WHY, r);
+}
+
+static void add_metric(struct buf *b, const char *name, const char *kind, const char *help,
+                       uint64_t value)
+{
+    buf_addf(b, "# HELP hooktrail_serve_%s %s\n# TYPE hooktrail_serve_%s %s\n", name, help, name,
+             kind);
+    buf_addf(b, "hooktrail_serve_%s %" PRIu64 "\n", name, value);
+}
+
+static void add_answers(struct buf *b, const struct desk_stats *d)
+{
+    static const char *const names[] = { [DESK_READY] = "ready",
+                                         [DESK_EVALUATION] = "evaluation",
+                                         [DESK_TRACE] = "trace",
+                                         [DESK_WHY] = "why" };
+
+    buf_add(b, SLICE("# HELP hooktrail_serve_answers_total Questions answered.\n"
+                     "# TYPE hooktrail_serve_answers_total counter\n"));
+    for (int i = 0; i < DESK_QUESTIONS; i++) {
+        buf_addf(b, "hooktrail_serve_answers_total{question=\"%s\"} %" PRIu64 "\n", names[i],
+                 d->answered[i]);
+    }
+}
+
+static void on_metrics(void *ctx, struct web_request *r)
+{
+    struct server *s = ctx;
+    CLEANUP(buf_done) struct buf b;
+    struct web_stats web;
+    struct desk_stats desk;
+
+    buf_init(&b, METRICS_BYTES);
+    web_stats(s->web, &web);
+    desk_stats(s->desk, &desk);
+    add_metric(&b, "requests_total", "counter", "HTTP requests.", web.requests);
+    add_metric(&b, "requests_refused_total", "counter", "Requests refused for access or limits.",
+               web.refused);
+    add_metric(&b, "connections", "gauge", "Open connections.", web.connections);
+    add_metric(&b, "questions_waiting", "gauge", "Questions that wait.", desk.waiting);
+    add_metric(&b, "questions_refused_total", "counter", "Questions refused: too many waited.",
+               desk.refused);
+    add_metric(&b, "errors_total", "counter", "Questions that the store could not answer.",
+               desk.failed);
+    add_answers(&b, &desk);
+    web_reply(r, 200, "text/plain; version=0.0.4", buf_slice(&b));
+}
+
+static bool start_web(struct server *s, const struct config *c, struct err *err)
+{
+    char tokens[4096];
+    const struct web_route routes[] = {
+        { "GET", "/healthz", WEB_SCOPE_NONE, 0, on_health, s },
+        { "GET", "/readyz", WEB_SCOPE_NONE, 0, on_ready, s },
+        { "GET", "/metrics", WEB_SCOPE_QUERY, 0, on_metrics, s },
+        { "GET", "/v1/evaluations/:id", WEB_SCOPE_QUERY, 0, on_evaluation, s },
+        { "GET", "/v1/threads/:thread/trace", WEB_SCOPE_QUERY, 0, on_trace, s },
+        { "GET", "/v1/why", WEB_SCOPE_QUERY, 0, on_why, s },
+    };
+    const struct web_options o = { .listen = c->serve.listen,
+                                   .routes = routes,
+                                   .n_routes = sizeof(routes) / sizeof(routes[0]),
+                                   .tokens_path = tokens,
+                                   .socket_group = c->serve.socket_group,
+                                   .tls_cert = c->serve.tls_cert,
+                                   .tls_key = c->serve.tls_key,
+                                   .hosts = c->serve.hosts,
+                                   .max_connections = CONNECTIONS,
+                                   .idle_ms = IDLE_MS };
+
+    (void)snprintf(tokens, sizeof(tokens), "%s/tokens.json", c->state);
+    return web_start(&o, &s->web, err);
+}
+
+/* STATE/run/serve.pid; a state folder that we may only read is no reason not to serve. */
+static void write_pid(const struct config *c)
+{
+    char path[4096];
+    char pid[16];
+    struct err err;
+
+    (void)snprintf(path, sizeof(path), "%s/run", c->state);
+    (void)mkdir(path, 0755);
+
+    CLEANUP(fs_closep) int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    (void)snprintf(pid, sizeof(pid), "%d\n", (int)getpid());
+    if (dir < 0 || !fs_replace(dir, "serve.pid", slice_from_cstr(pid), &err)) {
+        log_warn("no pid file, the state folder is not ours to write", log_str("path", path));
+    }
+}
+
+static void remove_pid(const struct config *c)
+{
+    char path[4096];
+
+    (void)snprintf(path, sizeof(path), "%s/run/serve.pid", c->state);
+    (void)unlink(path);
+}
+
+/* Blocked before any thread is started, so that only sigwait() sees them. */
+static void block_signals(sigset_t *ret)
+{
+    (void)sigemptyset(ret);
+    (void)sigaddset(ret, SIGTERM);
+    (void)sigaddset(ret, SIGINT);
+    (void)sigaddset(ret, SIGHUP);
+    (void)pthread_sigmask(SIG_BLOCK, ret, NULL);
+    (void)signal(SIGPIPE, SIG_IGN);
+}
+
+static void wait_for_the_end(const sigset_t *signals)
+{
+    int signal_number = SIGHUP;
+
+    while (signal_number == SIGHUP) {
+        if (sigwait(signals, &signal_number) != 0) {
+            return;
+        }
+        if (signal_number == SIGHUP) {
+            log_info("nothing to reload: restart serve for a changed configuration");
+        }
+    }
+}
+
+static int serve(const struct cli *cli, const struct config *c, const struct serve_store *place)
+{
+    struct server s = { 0 };
+    sigset_t signals;
+    struct err err;
+
+    block_signals(&signals);
+    if (!desk_open(place, c, &s.desk, &err)) {
+        return cli_fail(cli, &err);
+    }
+    if (!start_web(&s, c, &err)) {
+        desk_close(s.desk);
+        return cli_fail(cli, &err);
+    }
+    write_pid(c);
+    for (size_t i = 0; c->serve.listen[i]; i++) {
+        log_info("serving", log_str("listen", c->serve.listen[i]),
+                 log_i64("port", web_port(s.web, i)), log_str("store", place->ops->name));
+    }
+    wait_for_the_end(&signals);
+    log_info("stopping");
+    web_stop(s.web, STOP_WAIT_MS);
+    desk_close(s.desk);
+    remove_pid(c);
+    return CLI_DONE;
+}
+
+static int run(const struct cli *cli, int argc, char **argv)
+{
+    const struct cli_option options[] = { { 0 } };
+    int first = cli_options(cli, argc, argv, options);
+    CLEANUP(arena_clear) struct arena a;
+    struct serve_store place;
+    struct err err;
+    int code;
+
+    arena_init(&a, 64 * 1024);
+    if (first < 0) {
+        return CLI_USAGE;
+    }
+    if (first < argc) {
+        return cli_usage(cli, "takes no operand");
+    }
+
+    struct config *c = cli_config(cli);
+
+    if (!c) {
+        return CLI_USAGE;
+    }
+    code = serve_store_find(c, &a, &place, &err) ? serve(cli, c, &place) : cli_fail(cli, &err);
+    config_free(c);
+    return code;
+}
+
+const struct cli_command serve_command = {
+    .name = "serve",
+    .run = run,
+    .usage = "",
+    .help = "Answer questions over HTTP, from the store that the configuration names:\n\n"
+            "  GET /v1/evaluations/ID        one record, and the other chains of its dispatch\n"
+            "  GET /v1/threads/THREAD/trace  ?from=&to=&limit=\n"
+            "  GET /v1/why                   ?hook=&call= or ?hook=&thread=&tool=&event=&at=\n"
+            "  GET /healthz /readyz /metrics\n\n"
+            "The answers are those of `trace --json` and `why --json`. A token with the scope\n"
+            "`query` is needed over TCP (see `hooktrail token`). SIGTERM ends it.",
+};
