@@ -83,11 +83,13 @@ static void on_metrics(void *ctx, struct web_request *r)
 {
     struct server *s = ctx;
     CLEANUP(buf_done) struct buf b;
-    struct web_stats web;
+    struct web_stats web = { 0 };
     struct desk_stats desk;
 
     buf_init(&b, METRICS_BYTES);
-    web_stats(s->web, &web);
+    if (s->web) { /* the first request may come before web_start() is back */
+        web_stats(s->web, &web);
+    }
     desk_stats(s->desk, &desk);
     add_metric(&b, "requests_total", "counter", "HTTP requests.", web.requests);
     add_metric(&b, "requests_refused_total", "counter", "Requests refused for access or limits.",
