@@ -244,8 +244,8 @@ bool event_line_read(struct slice line, const char *collector, struct arena *a, 
     }
 
     /* What was decoded points into `whole` until it has been encoded again. */
-    bool ok = tool ? read_tool(buf_slice(&whole), a, out, err) :
-                     read_evaluation(buf_slice(&whole), a, out, err);
+    bool ok = tool ? read_tool(buf_slice(&whole), a, out, err)
+                   : read_evaluation(buf_slice(&whole), a, out, err);
 
     if (ok && !buf_ok(out)) {
         ok = err_set(err, ERR_TOO_BIG, "the record is longer than %d bytes", RECORD_MAX_BYTES);
