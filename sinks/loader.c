@@ -1,0 +1,336 @@
+#include "sinks/loader.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "collector/base/clock.h"
+#include "collector/base/log.h"
+#include "collector/base/mem.h"
+#include "sinks/backoff.h"
+#include "sinks/kafka_message.h"
+#include "sinks/loader_batch.h"
+
+enum {
+    GATHER_MS = 500, /* how long a batch is gathered before it is committed as it is */
+    POLL_MS = 100,
+    FIRST_PAUSE_MS = 100,
+    LIMIT_PAUSE_MS = 10 * 1000,
+    LOADER_ARENA_BYTES = 4 * 1024 * 1024, /* of one record's head */
+};
+
+struct loader {
+    const struct loader_options *o;
+    struct kafka_settings set;
+    rd_kafka_t *rk;
+    struct loader_batch batch;
+    struct backoff backoff;
+    bool placed; /* the consumer stands where the database says */
+    bool asked;  /* the group has given us partitions (perhaps none) */
+    char told[ERR_TEXT_SIZE];
+};
+
+/* ---- The group ---------------------------------------------------------------------- */
+
+/* What was read of the old partitions is dropped; the new ones are placed by the main loop. */
+static void on_rebalance(rd_kafka_t *rk, rd_kafka_resp_err_t code,
+                         rd_kafka_topic_partition_list_t *list, void *opaque)
+{
+    struct loader *l = opaque;
+
+    loader_batch_clear(&l->batch);
+    l->batch.n_places = 0;
+    l->placed = false;
+    if (code != RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS) {
+        l->asked = false;
+        (void)rd_kafka_assign(rk, NULL);
+        return;
+    }
+    l->asked = true;
+    for (int i = 0; i < list->cnt && l->batch.n_places < LOADER_PARTITIONS; i++) {
+        struct loader_place *place = &l->batch.places[l->batch.n_places++];
+
+        *place = (struct loader_place){ .partition = list->elems[i].partition };
+        (void)snprintf(place->topic, sizeof(place->topic), "%s", list->elems[i].topic);
+    }
+    log_info("partitions assigned", log_i64("partitions", list->cnt));
+}
+
+/* Where to go on; told when the topic is not the one that was read before. */
+static int64_t start_of(struct loader *l, struct loader_place *place)
+{
+    int64_t low = 0;
+    int64_t high = 0;
+
+    if (place->next_offset < 0) {
+        return RD_KAFKA_OFFSET_BEGINNING;
+    }
+    if (rd_kafka_query_watermark_offsets(l->rk, place->topic, place->partition, &low, &high,
+                                         (int)l->o->timeout_ms)) {
+        return place->next_offset;
+    }
+    if (place->next_offset > high) {
+        log_error("the topic was deleted and made anew: reading it from its beginning; what is "
+                  "there already is dropped",
+                  log_str("topic", place->topic), log_i64("partition", place->partition),
+                  log_i64("stood_at", place->next_offset), log_i64("ends_at", high));
+        return RD_KAFKA_OFFSET_BEGINNING;
+    }
+    if (place->next_offset < low) {
+        log_error("the topic's retention removed messages before they were loaded",
+                  log_str("topic", place->topic), log_i64("partition", place->partition),
+                  log_i64("messages", low - place->next_offset));
+    }
+    return place->next_offset < low ? low : place->next_offset;
+}
+
+/* Take the partitions, each where the database says. */
+static enum sink_result place_all(struct loader *l, struct err *err)
+{
+    enum sink_result result = loader_batch_ask(&l->batch, err);
+
+    if (result != SINK_OK) {
+        return result;
+    }
+
+    rd_kafka_topic_partition_list_t *list =
+        rd_kafka_topic_partition_list_new((int)l->batch.n_places + 1);
+
+    for (size_t i = 0; i < l->batch.n_places; i++) {
+        struct loader_place *place = &l->batch.places[i];
+
+        place->at_end = false;
+        rd_kafka_topic_partition_list_add(list, place->topic, place->partition)->offset =
+            start_of(l, place);
+    }
+
+    rd_kafka_resp_err_t code = rd_kafka_assign(l->rk, list);
+
+    rd_kafka_topic_partition_list_destroy(list);
+    l->placed = code == RD_KAFKA_RESP_ERR_NO_ERROR;
+    if (code) {
+        (void)err_set(err, ERR_IO, "kafka: assign: %s", rd_kafka_err2str(code));
+        return SINK_RETRY;
+    }
+    return SINK_OK;
+}
+
+/* ---- Reading ------------------------------------------------------------------------- */
+
+static void take(struct loader *l, rd_kafka_message_t *m)
+{
+    struct loader_batch *b = &l->batch;
+    struct loader_place *place =
+        m->rkt ? loader_place_of(b, rd_kafka_topic_name(m->rkt), m->partition) : NULL;
+
+    if (place && m->err == RD_KAFKA_RESP_ERR__PARTITION_EOF) {
+        place->at_end = true;
+    }
+    if (m->err && m->err != RD_KAFKA_RESP_ERR__PARTITION_EOF) {
+        log_warn("Kafka cannot be read, will retry", log_str("err", rd_kafka_message_errstr(m)));
+    }
+    if (m->err || !place) {
+        rd_kafka_message_destroy(m);
+        return;
+    }
+    place->at_end = false;
+    b->bytes += m->len;
+    b->messages[b->n++] = m;
+}
+
+static bool all_read(const struct loader *l)
+{
+    if (!l->placed) {
+        return false;
+    }
+    for (size_t i = 0; i < l->batch.n_places; i++) {
+        if (!l->batch.places[i].at_end) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Read until the batch is full, the time is over, or there is nothing more now. */
+static void gather(struct loader *l)
+{
+    struct loader_batch *b = &l->batch;
+    int64_t deadline_ms = clock_mono_ms() + GATHER_MS;
+
+    while (b->n < LOADER_BATCH && b->bytes < LOADER_BATCH_BYTES && !stop_asked(l->o->stop)) {
+        int left_ms = clock_left_ms(deadline_ms);
+        rd_kafka_message_t *m =
+            left_ms > 0 ? rd_kafka_consumer_poll(l->rk, left_ms < POLL_MS ? left_ms : POLL_MS)
+                        : NULL;
+
+        if (m) {
+            take(l, m);
+        }
+        if (left_ms == 0 || !l->placed || (!m && b->n > 0)) {
+            return;
+        }
+    }
+}
+
+/* While the database is away the group must hear of us, or it gives our partitions away. */
+static void pause_and_poll(struct loader *l, int64_t pause_ms)
+{
+    int64_t deadline_ms = clock_mono_ms() + pause_ms;
+    rd_kafka_topic_partition_list_t *list = NULL;
+
+    (void)rd_kafka_assignment(l->rk, &list);
+    if (list) {
+        (void)rd_kafka_pause_partitions(l->rk, list);
+    }
+    do {
+        rd_kafka_message_t *m = rd_kafka_consumer_poll(l->rk, POLL_MS);
+
+        if (m) { /* read before the pause took hold: it is read again after the rewind */
+            rd_kafka_message_destroy(m);
+            l->placed = false;
+        }
+    } while (clock_left_ms(deadline_ms) > 0 && !stop_asked(l->o->stop));
+    if (list) {
+        (void)rd_kafka_resume_partitions(l->rk, list);
+        rd_kafka_topic_partition_list_destroy(list);
+    }
+}
+
+/* Told once an incident. */
+static void trouble(struct loader *l, const struct err *err)
+{
+    int64_t pause_ms = backoff_fail(&l->backoff);
+
+    if (strcmp(l->told, err->text) != 0) {
+        (void)snprintf(l->told, sizeof(l->told), "%s", err->text);
+        log_warn("loading stands still, will retry", log_str("err", err->text));
+    }
+    loader_batch_clear(&l->batch);
+    l->placed = false;
+    pause_and_poll(l, pause_ms);
+}
+
+static void well_again(struct loader *l)
+{
+    backoff_reset(&l->backoff);
+    if (l->told[0]) {
+        l->told[0] = '\0';
+        log_info("loading goes on");
+    }
+}
+
+/* One round: connect, take places, read, commit. */
+static bool round_of(struct loader *l, struct err *err)
+{
+    if (!loader_batch_connect(&l->batch, err)) {
+        return false;
+    }
+    if (l->asked && !l->placed && place_all(l, err) != SINK_OK) {
+        return false;
+    }
+    gather(l);
+    if (!l->placed) { /* rebalanced meanwhile */
+        loader_batch_clear(&l->batch);
+        return true;
+    }
+    return loader_batch_commit(&l->batch, err) == SINK_OK;
+}
+
+/* ---- Opening --------------------------------------------------------------------------- */
+
+static bool subscribe(struct loader *l, struct err *err)
+{
+    static const enum kafka_topic topics[] = { KAFKA_HOOK_EVALUATION, KAFKA_TOOL_EXECUTION,
+                                               KAFKA_AUDIT };
+    rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(3);
+    rd_kafka_resp_err_t code;
+
+    for (size_t i = 0; i < sizeof(topics) / sizeof(topics[0]); i++) {
+        char name[300];
+
+        (void)snprintf(name, sizeof(name), "%s.%s", l->set.topic_prefix,
+                       kafka_topic_name(topics[i]));
+        rd_kafka_topic_partition_list_add(list, name, RD_KAFKA_PARTITION_UA);
+    }
+    code = rd_kafka_subscribe(l->rk, list);
+    rd_kafka_topic_partition_list_destroy(list);
+    if (code) {
+        return err_set(err, ERR_INVALID, "kafka: subscribe: %s", rd_kafka_err2str(code));
+    }
+    return true;
+}
+
+static bool open_consumer(struct loader *l, struct err *err)
+{
+    const char *const extra[] = { "group.id",
+                                  l->o->group ? l->o->group : "hooktrail-loader",
+                                  "isolation.level",
+                                  "read_committed",
+                                  "enable.partition.eof",
+                                  "true",
+                                  "enable.auto.commit",
+                                  "false",
+                                  "auto.offset.reset",
+                                  "earliest",
+                                  "partition.assignment.strategy",
+                                  "range,roundrobin",
+                                  NULL };
+    rd_kafka_conf_t *conf;
+    char text[200];
+
+    if (!kafka_settings_read(l->o->kafka, &l->set, err) ||
+        !kafka_conf_new(&l->set, extra, &conf, err)) {
+        return false;
+    }
+    rd_kafka_conf_set_opaque(conf, l);
+    rd_kafka_conf_set_rebalance_cb(conf, on_rebalance);
+    l->rk = rd_kafka_new(RD_KAFKA_CONSUMER, conf, text, sizeof(text));
+    if (!l->rk) {
+        rd_kafka_conf_destroy(conf);
+        return err_set(err, ERR_INVALID, "kafka: %s", text);
+    }
+    (void)rd_kafka_poll_set_consumer(l->rk);
+    return subscribe(l, err);
+}
+
+static void close_loader(struct loader *l)
+{
+    if (l->rk) {
+        loader_batch_clear(&l->batch);
+        (void)rd_kafka_consumer_close(l->rk);
+        rd_kafka_destroy(l->rk);
+    }
+    loader_batch_done(&l->batch);
+    free(l);
+}
+
+bool loader_run(const struct loader_options *o, struct loader_count *ret, struct err *err)
+{
+    struct loader *l = xcalloc(1, sizeof(*l));
+    struct err round_err;
+
+    l->o = o;
+    l->batch.o = o;
+    l->backoff = (struct backoff){ .first_ms = FIRST_PAUSE_MS, .limit_ms = LIMIT_PAUSE_MS };
+    arena_init(&l->batch.arena, LOADER_ARENA_BYTES);
+    if (!json_string_value(json_object_get(o->postgres, "dsn"))) {
+        close_loader(l);
+        return err_set(err, ERR_INVALID, "sinks.postgres.dsn: --source kafka needs it");
+    }
+    if (!open_consumer(l, err)) {
+        close_loader(l);
+        return false;
+    }
+    while (!stop_asked(o->stop)) {
+        if (!round_of(l, &round_err)) {
+            trouble(l, &round_err);
+            continue;
+        }
+        well_again(l);
+        if (o->once && l->batch.n == 0 && all_read(l)) {
+            break;
+        }
+    }
+    *ret = l->batch.count;
+    close_loader(l);
+    return true;
+}

@@ -1,0 +1,45 @@
+/*
+ * loader: from Kafka's topics into PostgreSQL, each record once.
+ *
+ *     topics ──consumer group──▶ batch ──one transaction──▶ rows, roll-ups,
+ *                                                           offset, last sequence
+ *
+ * Loaders of one group share the partitions. Where each goes on stands in the
+ * database, not in Kafka: the offset moves from its expected value in the
+ * transaction of its rows, so a loader that lost a partition without knowing
+ * commits nothing of it. A record that was sent again under a new offset is known
+ * by its journal and sequence, and dropped. `.hook_execution` is not read: its
+ * rows are derived, as the sink does.
+ *
+ * A rebalance drops what was read and not committed; whoever gets the partition
+ * reads it again. While PostgreSQL is away nothing is read, and the group is kept.
+ */
+#pragma once
+
+#include "sinks/kafka_settings.h"
+#include "sinks/stop.h"
+
+struct loader_options {
+    const json_t *kafka;    /* settings of the `kafka` sink: properties, topic_prefix */
+    const json_t *postgres; /* settings of the `postgres` sink: dsn, retention_days */
+    const char *group;      /* NULL: "hooktrail-loader" */
+    const char *collector;  /* our name: roll-ups of one loader are rows of their own */
+    const char *state_dir;  /* dead letters */
+    int64_t timeout_ms;     /* of each call */
+    bool once;              /* end when every partition has been read to its end */
+    struct stop *stop;
+};
+
+/* What was done; for the log, and for whoever tests. */
+struct loader_count {
+    uint64_t loaded;  /* records that are now in the database */
+    uint64_t dropped; /* resends of records that were there */
+    uint64_t dead;    /* refused for good */
+};
+
+/*
+ * Run until it is told to stop, or everything is loaded (`once`). False (err): the
+ * settings are unusable; unreachable servers are waited for, and logged.
+ */
+bool loader_run(const struct loader_options *o, struct loader_count *ret, struct err *err)
+    MUST_CHECK;

@@ -1,0 +1,57 @@
+/*
+ * loader_batch: what a loader has read and not committed yet, and how it is
+ * committed: all of it, or, where a record is refused, in halves.
+ * Thread: the loader's.
+ */
+#pragma once
+
+#include <librdkafka/rdkafka.h>
+
+#include "sinks/loader.h"
+#include "sinks/postgres_batch.h"
+
+enum {
+    LOADER_BATCH = 5000,                   /* messages at most */
+    LOADER_BATCH_BYTES = 16 * 1024 * 1024, /* of their values */
+    LOADER_PARTITIONS = 1024,              /* of all topics that one loader may get */
+};
+
+/* A partition that we have, and where it goes on. */
+struct loader_place {
+    char topic[256];
+    int32_t partition;
+    int64_t next_offset; /* committed in the database */
+    int64_t read_to;     /* behind the last message of the batch */
+    bool at_end;
+};
+
+struct loader_batch {
+    const struct loader_options *o;
+    struct postgres_batch *db;                  /* owned; NULL: not connected */
+    rd_kafka_message_t *messages[LOADER_BATCH]; /* owned */
+    size_t n;
+    size_t bytes;
+    struct loader_place places[LOADER_PARTITIONS];
+    size_t n_places;
+    struct arena arena;
+    struct loader_count count;
+};
+
+/* The place of a message's partition; NULL when it is not ours. */
+struct loader_place *loader_place_of(struct loader_batch *b, const char *topic, int32_t partition);
+
+/* Connect if need be. */
+bool loader_batch_connect(struct loader_batch *b, struct err *err) MUST_CHECK;
+
+/* Ask the database where each place goes on; -1 where it has never been read. */
+enum sink_result loader_batch_ask(struct loader_batch *b, struct err *err) MUST_CHECK;
+
+/*
+ * Commit everything; on SINK_OK the batch is empty. A record that is refused for good
+ * goes to the dead letters, and the others are committed.
+ */
+enum sink_result loader_batch_commit(struct loader_batch *b, struct err *err) MUST_CHECK;
+
+/* Forget what was read. */
+void loader_batch_clear(struct loader_batch *b);
+void loader_batch_done(struct loader_batch *b);
