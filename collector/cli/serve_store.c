@@ -43,10 +43,8 @@ bool serve_store_open(const struct serve_store *s, struct store **ret, struct er
     if (s->ops->open(&s->config, ret, err)) {
         return true;
     }
-    if (err->code == ERR_NOT_FOUND) {
-        struct err what = *err;
-
-        return err_set(err, ERR_IO, "%s; `hooktrail ship` or `hooktrail run` makes it", what.text);
+    if (err->code == ERR_NOT_FOUND) { /* of no store: not an answer, as "no such thread" is */
+        err->code = ERR_IO;
     }
     return false;
 }

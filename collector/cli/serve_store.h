@@ -14,7 +14,7 @@ struct serve_store {
 bool serve_store_find(const struct config *c, struct arena *a, struct serve_store *ret,
                       struct err *err) MUST_CHECK;
 
-/* Open it, with a helpful text where there is none yet. */
+/* Open it. Errors: the store's, but ERR_IO where there is none yet. */
 bool serve_store_open(const struct serve_store *s, struct store **ret, struct err *err) MUST_CHECK;
 
 /* For CLEANUP; accepts a NULL inside. */
