@@ -73,10 +73,50 @@ static int print_json(const struct cli *cli, const struct config *c)
     return code;
 }
 
+/* Of a dotted key: a text as it is, each entry of a list, each name in a mapping, on a line. */
+static int print_one(const struct cli *cli, const struct config *c, const char *path)
+{
+    struct slice rest = slice_from_cstr(path);
+    const json_t *v = c->tree;
+    bool more = true;
+
+    while (more && v) {
+        struct slice key;
+        char name[KEY_BYTES];
+
+        more = slice_cut(rest, '.', &key, &rest);
+        (void)snprintf(name, sizeof(name), "%" SLICE_FMT, SLICE_ARG(key));
+        v = json_object_get(v, name);
+    }
+    if (!v) {
+        (void)cli_usage(cli, "there is no key '%s'", path);
+        return CLI_NEGATIVE;
+    }
+
+    const char *key;
+    json_t *item;
+
+    json_object_foreach((json_t *)(uintptr_t)v, key, item)
+    {
+        (void)puts(key);
+    }
+    for (size_t i = 0; i < json_array_size(v); i++) {
+        (void)puts(json_string_value(json_array_get(v, i)));
+    }
+    if (!json_is_object(v) && !json_is_array(v)) {
+        char *text = value_text(v);
+
+        (void)puts(text);
+        free(text);
+    }
+    return CLI_DONE;
+}
+
 static int run(const struct cli *cli, int argc, char **argv)
 {
-    static const struct cli_option none[] = { { 0 } };
-    int first = cli_options(cli, argc, argv, none);
+    const char *get = NULL;
+    const struct cli_option options[] = { { .name = "get", .value = &get }, { 0 } };
+    int first = cli_options(cli, argc, argv, options);
 
     if (first < 0) {
         return CLI_USAGE;
@@ -91,7 +131,9 @@ static int run(const struct cli *cli, int argc, char **argv)
     if (!c) {
         return CLI_USAGE;
     }
-    if (cli->json) {
+    if (get) {
+        code = print_one(cli, c, get);
+    } else if (cli->json) {
         code = print_json(cli, c);
     } else {
         print_table(cli, c);
@@ -103,12 +145,14 @@ static int run(const struct cli *cli, int argc, char **argv)
 const struct cli_command config_command = {
     "config",
     run,
-    "[--json]",
+    "[--json] [--get KEY]",
     "Print the effective configuration, and where each value comes from: the default,\n"
     "a line of the file, or an option. Passwords are shown as ***.\n"
     "\n"
     "The file is --config FILE, else $HOOKTRAIL_CONFIG, else ./hooktrail.yaml, else\n"
     "/etc/hooktrail/hooktrail.yaml; without one, everything has its default.\n"
     "\n"
-    "Exit codes: 0 printed; 2 the configuration has faults, one line each on stderr.",
+    "  --get KEY  print the value of one key alone, e.g. --get serve.listen\n"
+    "\n"
+    "Exit codes: 0 printed; 1 no such key; 2 the configuration has faults, one line each on stderr.",
 };
