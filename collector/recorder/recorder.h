@@ -21,6 +21,7 @@ enum capture { CAPTURE_KEYS, CAPTURE_PAYLOAD }; /* the payload's key names, or a
 
 struct recorder_options {
     const char *collector;
+    const char *state_dir;     /* where recorder_interrupted() looks; NULL: nowhere */
     struct journal *journal;   /* NULL: nothing is journalled (`hooktrail dispatch`) */
     struct inflight *inflight; /* NULL: no slots */
     int64_t record_wait_ms;    /* how long a reply waits for its record */

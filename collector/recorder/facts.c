@@ -1,0 +1,200 @@
+/*
+ * The records of a dispatch: what the chains did, and a tool's start or end.
+ * Everything is redacted on a copy in the dispatch's arena; the dispatch itself
+ * is left as it is, because its reply is written from it.
+ */
+#include <string.h>
+
+#include "collector/base/clock.h"
+#include "collector/base/utf8.h"
+#include "collector/record/encode.h"
+#include "collector/recorder/recorder_part.h"
+#include "collector/recorder/redact.h"
+#include "collector/recorder/shrink.h"
+
+enum {
+    KEYS_MAX_BYTES = 4 * 1024,      /* of the list of a payload's key names */
+    CAPTURED_MAX_BYTES = 64 * 1024, /* of a captured payload */
+    TOOL_MAX_BYTES = 32 * 1024,     /* of a tool's input, and of its output */
+};
+
+/* What a dispatch's records are made with. */
+struct maker {
+    struct recorder *recorder;
+    struct dispatch *dispatch;
+};
+
+static struct slice redaction_failed(struct maker *m)
+{
+    atomic_fetch_add(&m->recorder->redaction_failures, 1);
+    return SLICE("[redaction failed]");
+}
+
+static void clean_text(struct maker *m, struct slice *text, uint32_t *erased)
+{
+    if (text->len > 0 && !redact_text(*text, &m->dispatch->arena, text, erased)) {
+        *text = redaction_failed(m);
+    }
+}
+
+/* A reason is redacted whole, and then cut, so that no half of a secret is left. */
+static void clean_reason(struct maker *m, struct cut_text *reason, uint32_t *erased)
+{
+    clean_text(m, &reason->text, erased);
+}
+
+/* A redacted copy of v in the arena; empty when there is none or no room for one. */
+static struct slice clean_json(struct maker *m, struct json_value v, size_t max_bytes,
+                               uint32_t *erased)
+{
+    CLEANUP(buf_done) struct buf out;
+    struct slice copy = { 0 };
+
+    buf_init(&out, max_bytes + 64);
+    if (v.kind == JSON_KIND_NONE) {
+        return copy;
+    }
+    redact_json(v, max_bytes, &out, erased);
+    if (!buf_ok(&out) || !arena_dup(&m->dispatch->arena, buf_slice(&out), &copy)) {
+        (void)redaction_failed(m);
+        return (struct slice){ 0 };
+    }
+    return copy;
+}
+
+/* ["a","b"] of an object's keys, as many as there is room for. */
+static struct slice key_names(struct maker *m, struct json_value payload, uint32_t *erased)
+{
+    CLEANUP(buf_done) struct buf list;
+    struct payload_iter it = payload_iter(payload);
+    struct json_value value;
+    struct slice key;
+
+    buf_init(&list, KEYS_MAX_BYTES);
+    while (payload_next(&it, &key, &value) && list.len_bytes + key.len + 2 <= KEYS_MAX_BYTES) {
+        buf_add_char(&list, list.len_bytes == 0 ? '[' : ',');
+        buf_add(&list, key);
+    }
+    if (list.len_bytes == 0) {
+        return (struct slice){ 0 };
+    }
+    buf_add_char(&list, ']');
+
+    struct json_value names = { .raw = buf_slice(&list), .kind = JSON_KIND_ARRAY };
+
+    return clean_json(m, names, KEYS_MAX_BYTES * 2, erased);
+}
+
+static void fill_payload(struct maker *m, struct payload_facts *ret)
+{
+    struct dispatch *d = m->dispatch;
+
+    ret->bytes = d->payload.raw.len;
+    ret->keys = key_names(m, d->payload, &ret->erased);
+    if (d->confidential) {
+        return;
+    }
+
+    struct digest digest = digest_of(d->payload.raw);
+    char hex[DIGEST_HEX_SIZE];
+
+    digest_hex(&digest, hex);
+    if (!arena_dup(&d->arena, slice_from_cstr(hex), &ret->sha256)) {
+        ret->sha256 = (struct slice){ 0 };
+    }
+    if (m->recorder->options.capture == CAPTURE_PAYLOAD) {
+        ret->captured = clean_json(m, d->payload, CAPTURED_MAX_BYTES, &ret->erased);
+    }
+}
+
+/* e->hooks become a copy; what hooks wrote about confidential content does not enter it. */
+static void clean_hooks(struct maker *m, struct evaluation *e, uint32_t *erased)
+{
+    struct execution *hooks = arena_alloc(&m->dispatch->arena, e->n_hooks, sizeof(*hooks));
+
+    if (!hooks) {
+        (void)redaction_failed(m);
+        e->n_hooks = 0;
+        return;
+    }
+    if (e->n_hooks > 0) {
+        memcpy(hooks, e->hooks, e->n_hooks * sizeof(*hooks));
+    }
+    for (size_t i = 0; i < e->n_hooks; i++) {
+        clean_reason(m, &hooks[i].reason, erased);
+        if (m->dispatch->confidential) {
+            hooks[i].stderr_tail = (struct slice){ 0 };
+        }
+        clean_text(m, &hooks[i].stderr_tail, erased);
+    }
+    e->hooks = hooks;
+}
+
+static void give(const struct buf *out, enum record_type type, const struct evaluation *e,
+                 void (*on_record)(void *, enum record_type, struct slice,
+                                   const struct evaluation *),
+                 void *ctx)
+{
+    on_record(ctx, type, buf_slice(out), e);
+}
+
+/* Tool calls carry the whole input and output; of confidential ones, neither. */
+static bool fill_tool(struct maker *m, struct tool_execution *ret)
+{
+    struct dispatch *d = m->dispatch;
+    uint32_t erased = 0;
+
+    if (d->tool.phase == PHASE_NONE) {
+        return false;
+    }
+    *ret = (struct tool_execution){
+        .head = { .collector = m->recorder->collector, .time_us = clock_now_us() },
+        .dispatch_id = id_slice(&d->id),
+        .source = SOURCE_DISPATCHER,
+        .contract = slice_from_cstr(d->set->ops->name),
+        .phase = d->tool.phase,
+        .thread_id = d->facts.thread_id,
+        .call_id = d->facts.call_id,
+        .tool_name = d->facts.tool_name,
+        .sub_agent_name = d->tool.sub_agent_name,
+        .has_succeeded = d->tool.has_succeeded,
+        .tool_succeeded = d->tool.succeeded,
+    };
+    if (!d->confidential) {
+        ret->tool_input = clean_json(m, d->tool.input, TOOL_MAX_BYTES, &erased);
+        ret->tool_output = clean_json(m, d->tool.output, TOOL_MAX_BYTES, &erased);
+    }
+    return true;
+}
+
+void recorder_encode(struct recorder *r, struct dispatch *d,
+                     void (*on_record)(void *ctx, enum record_type type, struct slice json,
+                                       const struct evaluation *e),
+                     void *ctx)
+{
+    struct maker m = { .recorder = r, .dispatch = d };
+    struct payload_facts payload = { 0 };
+    struct tool_execution tool;
+    CLEANUP(buf_done) struct buf out;
+
+    buf_init(&out, RECORD_MAX_BYTES);
+    fill_payload(&m, &payload);
+    for (size_t i = 0; i < d->n_chains; i++) {
+        struct evaluation e;
+
+        chain_evaluation(d, &d->chains[i], &e);
+        e.head.collector = r->collector;
+        e.payload = payload;
+        clean_reason(&m, &e.reason, &e.payload.erased);
+        clean_hooks(&m, &e, &e.payload.erased);
+        shrink_evaluation(&e, &d->arena, &out);
+        give(&out, RECORD_HOOK_EVALUATION, &e, on_record, ctx);
+    }
+    if (fill_tool(&m, &tool)) {
+        struct id id = id_new();
+
+        tool.head.id = id_slice(&id);
+        shrink_tool_execution(&tool, &out);
+        give(&out, RECORD_TOOL_EXECUTION, NULL, on_record, ctx);
+    }
+}

@@ -1,0 +1,117 @@
+#include "collector/recorder/shrink.h"
+
+#include <string.h>
+
+#include "collector/base/utf8.h"
+#include "collector/record/encode.h"
+
+enum {
+    NAME_CHARS = 256, /* of a name, once the record must shrink */
+    HOOKS_KEPT = 64,  /* of the list, at last */
+};
+
+static void cut_name(struct slice *name)
+{
+    *name = utf8_prefix(*name, NAME_CHARS);
+}
+
+static void cut_names(struct slice *const *names, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        cut_name(names[i]);
+    }
+}
+
+/* ---- Steps, in this order ----------------------------------------------------- */
+
+static void drop_captured(struct evaluation *e, struct arena *a)
+{
+    (void)a;
+    e->payload.captured = (struct slice){ 0 };
+}
+
+static void drop_stderr(struct evaluation *e, struct arena *a)
+{
+    (void)a;
+    for (size_t i = 0; i < e->n_hooks; i++) {
+        e->hooks[i].stderr_tail = (struct slice){ 0 };
+    }
+}
+
+static void cut_all_names(struct evaluation *e, struct arena *a)
+{
+    struct slice *const names[] = {
+        &e->thread_id,       &e->run_id,    &e->call_id,       &e->user_id,
+        &e->agent_name,      &e->task_id,   &e->task_run_id,   &e->execution_kind,
+        &e->hook_event_type, &e->tool_name, &e->allowing_hook,
+    };
+
+    (void)a;
+    e->payload.keys = (struct slice){ 0 };
+    cut_names(names, sizeof(names) / sizeof(names[0]));
+    for (size_t i = 0; i < e->n_hooks; i++) {
+        struct execution *x = &e->hooks[i];
+        struct slice *const of_hook[] = { &x->hook_name, &x->matcher, &x->exception_type,
+                                          &x->fail_mode };
+
+        cut_names(of_hook, sizeof(of_hook) / sizeof(of_hook[0]));
+    }
+}
+
+static void drop_reasons(struct evaluation *e, struct arena *a)
+{
+    (void)a;
+    for (size_t i = 0; i < e->n_hooks; i++) {
+        e->hooks[i].reason = (struct cut_text){ 0 };
+    }
+}
+
+/* The counts still tell of all hooks; the reason says that some are not listed. */
+static void cut_hooks(struct evaluation *e, struct arena *a)
+{
+    CLEANUP(buf_done) struct buf note;
+
+    if (e->n_hooks <= HOOKS_KEPT) {
+        return;
+    }
+    buf_init(&note, 16 * 1024);
+    buf_addf(&note, "[%zu of %zu hooks are listed] ", (size_t)HOOKS_KEPT, e->n_hooks);
+    buf_add(&note, utf8_prefix(e->reason.text, RECORD_REASON_CHARS));
+    if (!arena_dup(a, buf_slice(&note), &e->reason.text)) {
+        e->reason.text = SLICE("[not all hooks are listed]");
+    }
+    e->n_hooks = HOOKS_KEPT;
+}
+
+void shrink_evaluation(struct evaluation *e, struct arena *a, struct buf *out)
+{
+    static void (*const steps[])(struct evaluation *, struct arena *) = {
+        drop_captured, drop_stderr, cut_all_names, drop_reasons, cut_hooks,
+    };
+
+    buf_clear(out);
+    encode_evaluation(e, out);
+    for (size_t i = 0; !buf_ok(out) && i < sizeof(steps) / sizeof(steps[0]); i++) {
+        steps[i](e, a);
+        buf_clear(out);
+        encode_evaluation(e, out);
+    }
+}
+
+void shrink_tool_execution(struct tool_execution *t, struct buf *out)
+{
+    struct slice *const names[] = {
+        &t->thread_id,      &t->call_id,       &t->tool_name,
+        &t->sub_agent_name, &t->skills_loaded, &t->skill_source,
+    };
+
+    buf_clear(out);
+    encode_tool_execution(t, out);
+    if (!buf_ok(out)) {
+        t->tool_output = (struct slice){ 0 };
+        t->tool_input = (struct slice){ 0 };
+        cut_names(names, sizeof(names) / sizeof(names[0]));
+        buf_clear(out);
+        encode_tool_execution(t, out);
+    }
+}
