@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -25,9 +26,13 @@ enum {
     METRICS_BYTES = 16 * 1024,
 };
 
+enum { ROUTES = 6 };
+
 struct server {
     struct desk *desk;
     struct web *web;
+    struct web_route routes[ROUTES]; /* borrowed by web, as is tokens */
+    char tokens[4096];
 };
 
 static void on_health(void *ctx, struct web_request *r)
@@ -104,10 +109,9 @@ static void on_metrics(void *ctx, struct web_request *r)
     web_reply(r, 200, "text/plain; version=0.0.4", buf_slice(&b));
 }
 
-static bool start_web(struct server *s, const struct config *c, struct err *err)
+static void set_routes(struct server *s)
 {
-    char tokens[4096];
-    const struct web_route routes[] = {
+    const struct web_route routes[ROUTES] = {
         { "GET", "/healthz", WEB_SCOPE_NONE, 0, on_health, s },
         { "GET", "/readyz", WEB_SCOPE_NONE, 0, on_ready, s },
         { "GET", "/metrics", WEB_SCOPE_QUERY, 0, on_metrics, s },
@@ -115,10 +119,16 @@ static bool start_web(struct server *s, const struct config *c, struct err *err)
         { "GET", "/v1/threads/:thread/trace", WEB_SCOPE_QUERY, 0, on_trace, s },
         { "GET", "/v1/why", WEB_SCOPE_QUERY, 0, on_why, s },
     };
+
+    memcpy(s->routes, routes, sizeof(routes));
+}
+
+static bool start_web(struct server *s, const struct config *c, struct err *err)
+{
     const struct web_options o = { .listen = c->serve.listen,
-                                   .routes = routes,
-                                   .n_routes = sizeof(routes) / sizeof(routes[0]),
-                                   .tokens_path = tokens,
+                                   .routes = s->routes,
+                                   .n_routes = ROUTES,
+                                   .tokens_path = s->tokens,
                                    .socket_group = c->serve.socket_group,
                                    .tls_cert = c->serve.tls_cert,
                                    .tls_key = c->serve.tls_key,
@@ -126,7 +136,8 @@ static bool start_web(struct server *s, const struct config *c, struct err *err)
                                    .max_connections = CONNECTIONS,
                                    .idle_ms = IDLE_MS };
 
-    (void)snprintf(tokens, sizeof(tokens), "%s/tokens.json", c->state);
+    set_routes(s);
+    (void)snprintf(s->tokens, sizeof(s->tokens), "%s/tokens.json", c->state);
     return web_start(&o, &s->web, err);
 }
 
