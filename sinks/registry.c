@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "sinks/kafka.h"
-#include "sinks/kafka.h"
 #include "sinks/null.h"
 #include "sinks/postgres.h"
 #include "sinks/sqlite.h"

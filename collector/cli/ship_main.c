@@ -3,6 +3,8 @@
 int main(int argc, char **argv)
 {
     static const struct cli_command *const commands[] = {
+        &ship_command,
+        &deadletter_command,
         &version_command,
     };
 

@@ -1,0 +1,319 @@
+/* deadletter: the records that a sink refused for good: look, send again, drop. */
+#include "collector/cli/commands.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "collector/base/clock.h"
+#include "sinks/deadletter.h"
+#include "sinks/registry.h"
+
+enum { TIMEOUT_MS = 30 * 1000 };
+
+enum action { ACTION_LIST, ACTION_SHOW, ACTION_RETRY, ACTION_DROP };
+
+/* What is asked for, and what came of it, over all sinks. */
+struct work {
+    const struct cli *cli;
+    const struct config *config;
+    enum action action;
+    const char *only_sink; /* NULL: every sink */
+    const char *sink;      /* whose letters are walked now */
+    struct slice journal;  /* one letter; empty: all */
+    uint64_t seq;
+    struct sink_config cfg;
+    struct sink *open; /* retry: opened with the first letter */
+    struct cli_table table;
+    json_t *list;
+    uint64_t matched;
+    uint64_t failed;
+    struct err err;
+    bool broke; /* err is set */
+};
+
+static bool is_meant(const struct work *w, const struct deadletter *d)
+{
+    return w->journal.len == 0 || (w->seq == d->seq && slice_equal(w->journal, d->journal));
+}
+
+static json_t *text(struct slice s)
+{
+    return json_stringn(s.ptr ? s.ptr : "", s.len);
+}
+
+static void list_json(struct work *w, const struct deadletter *d)
+{
+    char time[CLOCK_TEXT_SIZE];
+
+    clock_format(d->time_us, time);
+    (void)json_array_append_new(
+        w->list,
+        json_pack("{s:s, s:o, s:I, s:s, s:o, s:s, s:I, s:I}", "sink", w->sink, "journal",
+                  text(d->journal), "seq", (json_int_t)d->seq, "type", record_type_name(d->type),
+                  "error", text(d->error), "time", time, "attempts", (json_int_t)d->attempts,
+                  "bytes", (json_int_t)d->record.len));
+}
+
+static void list_row(struct work *w, const struct deadletter *d)
+{
+    char time[CLOCK_TEXT_SIZE];
+
+    clock_format(d->time_us, time);
+    cli_table_cell(&w->table, CLI_BOLD, slice_from_cstr(w->sink));
+    cli_table_cellf(&w->table, CLI_PLAIN, "%" SLICE_FMT ":%" PRIu64, SLICE_ARG(d->journal), d->seq);
+    cli_table_cell(&w->table, CLI_PLAIN, slice_from_cstr(record_type_name(d->type)));
+    cli_table_cell(&w->table, CLI_DIM, slice_from_cstr(time));
+    cli_table_cellf(&w->table, CLI_PLAIN, "%" PRIu64, d->attempts);
+    cli_table_cell(&w->table, CLI_RED, d->error);
+}
+
+static const struct config_sink *configured(const struct work *w)
+{
+    for (size_t i = 0; i < w->config->n_sinks; i++) {
+        if (strcmp(w->config->sinks[i].name, w->sink) == 0) {
+            return &w->config->sinks[i];
+        }
+    }
+    return NULL;
+}
+
+static bool open_sink(struct work *w, struct err *err)
+{
+    const struct config_sink *s = configured(w);
+    const struct sink_ops *ops = s ? sink_find(s->name, s->settings) : NULL;
+
+    if (w->open) {
+        return true;
+    }
+    if (!ops) {
+        return err_set(err, ERR_INVALID, "sink %s is not configured", w->sink);
+    }
+    w->cfg = (struct sink_config){
+        .settings = s->settings,
+        .name = s->name,
+        .state_dir = w->config->state,
+        .timeout_ms = TIMEOUT_MS,
+    };
+    return ops->open(&w->cfg, &w->open, err) || err_wrap(err, "%s", w->sink);
+}
+
+/* Send one letter again. What is refused anew stays, with the new reason. */
+static enum deadletter_fate retry(struct work *w, struct deadletter *d)
+{
+    const struct slice leaf[] = { { .ptr = "", .len = 1 }, d->record };
+    const struct sink_record r = {
+        .seq = d->seq,
+        .type = d->type,
+        .leaf = digest_of_parts(leaf, 2),
+        .json = d->record,
+    };
+    const struct span span = { d->journal, d->seq, d->seq, &r, 1, .late = true };
+
+    if (w->broke || !open_sink(w, &w->err)) {
+        w->broke = true;
+        return DEADLETTER_KEEP;
+    }
+
+    enum sink_result result = w->open->ops->write(w->open, &span, &w->err);
+
+    if (result == SINK_OK) {
+        return DEADLETTER_DROP;
+    }
+    w->failed++;
+    w->broke = result != SINK_REJECT; /* the sink itself: the others would fare no better */
+    d->attempts++;
+    d->time_us = clock_now_us();
+    d->error = slice_from_cstr(w->err.text);
+    return DEADLETTER_KEEP;
+}
+
+static enum deadletter_fate on_letter(void *ctx, struct deadletter *d)
+{
+    struct work *w = ctx;
+
+    if (!is_meant(w, d)) {
+        return DEADLETTER_KEEP;
+    }
+    w->matched++;
+    switch (w->action) {
+    case ACTION_LIST:
+        if (w->list) {
+            list_json(w, d);
+        } else {
+            list_row(w, d);
+        }
+        return DEADLETTER_KEEP;
+    case ACTION_SHOW:
+        (void)fwrite(d->record.ptr, 1, d->record.len, stdout);
+        (void)putchar('\n');
+        return DEADLETTER_KEEP;
+    case ACTION_RETRY:
+        return retry(w, d);
+    case ACTION_DROP:
+        return DEADLETTER_DROP;
+    }
+    return DEADLETTER_KEEP;
+}
+
+static void on_sink(void *ctx, const char *sink)
+{
+    struct work *w = ctx;
+    struct deadletter_count count;
+    bool rewrite = w->action == ACTION_RETRY || w->action == ACTION_DROP;
+
+    if (w->broke || (w->only_sink && strcmp(w->only_sink, sink) != 0)) {
+        return;
+    }
+    w->sink = sink;
+    if (!deadletter_walk(w->config->state, sink, rewrite, on_letter, w, &count, &w->err)) {
+        w->broke = true;
+    }
+    if (w->open) {
+        w->open->ops->close(w->open);
+        w->open = NULL;
+    }
+}
+
+static int print_list(struct work *w)
+{
+    if (w->list) {
+        json_t *all = json_pack("{s:O}", "dead_letters", w->list);
+        int code = cli_print_json(w->cli, all);
+
+        json_decref(all);
+        return code;
+    }
+    if (w->matched == 0) {
+        (void)puts("There are no dead letters.");
+    } else {
+        cli_table_print(&w->table);
+    }
+    return CLI_DONE;
+}
+
+static int print_change(const struct work *w)
+{
+    const char *what = w->action == ACTION_DROP ? "dropped" : "delivered";
+    uint64_t done = w->matched - w->failed;
+
+    if (w->cli->json) {
+        json_t *all =
+            json_pack("{s:I, s:I}", what, (json_int_t)done, "failed", (json_int_t)w->failed);
+        int code = cli_print_json(w->cli, all);
+
+        json_decref(all);
+        return code;
+    }
+    (void)printf("%" PRIu64 " %s, %" PRIu64 " refused again\n", done, what, w->failed);
+    return CLI_DONE;
+}
+
+static int finish(struct work *w)
+{
+    if (w->broke) {
+        return cli_fail(w->cli, &w->err);
+    }
+    if (w->journal.len > 0 && w->matched == 0) {
+        (void)err_set(&w->err, ERR_NOT_FOUND, "there is no such dead letter");
+        return cli_fail(w->cli, &w->err);
+    }
+
+    bool changes = w->action == ACTION_RETRY || w->action == ACTION_DROP;
+    int code = w->action == ACTION_LIST ? print_list(w) : changes ? print_change(w) : CLI_DONE;
+
+    if (code == CLI_DONE && w->failed > 0) {
+        code = CLI_NEGATIVE;
+    }
+    return cli_flush(w->cli) ? code : CLI_FAILED;
+}
+
+static bool parse_action(const char *word, enum action *ret)
+{
+    static const char *const words[] = { "list", "show", "retry", "drop" };
+
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        if (strcmp(words[i], word) == 0) {
+            *ret = (enum action)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* "JOURNAL:SEQ", or all. */
+static bool parse_letter(struct work *w, const char *letter, bool all)
+{
+    struct slice seq;
+
+    if (!letter) {
+        return all || w->action == ACTION_LIST;
+    }
+    return !all && slice_cut(slice_from_cstr(letter), ':', &w->journal, &seq) &&
+           slice_to_u64(seq, &w->seq) && w->journal.len > 0;
+}
+
+static int walk(struct work *w)
+{
+    static const char *const heads[] = { "SINK", "LETTER", "TYPE", "TIME", ">TRIES", "ERROR" };
+
+    cli_table_init(&w->table, w->cli, heads, sizeof(heads) / sizeof(heads[0]));
+    w->list = w->cli->json ? json_array() : NULL;
+    w->broke = !deadletter_sinks(w->config->state, on_sink, w, &w->err) || w->broke;
+
+    int code = finish(w);
+
+    cli_table_done(&w->table);
+    json_decref(w->list);
+    return code;
+}
+
+static int run(const struct cli *cli, int argc, char **argv)
+{
+    struct work w = { .cli = cli };
+    bool all = false;
+    const struct cli_option options[] = {
+        { "sink", .value = &w.only_sink },
+        { "all", .flag = &all },
+        { 0 },
+    };
+    int first = cli_options(cli, argc, argv, options);
+
+    if (first < 0) {
+        return CLI_USAGE;
+    }
+    if (first == argc || argc - first > 2 || !parse_action(argv[first], &w.action)) {
+        return cli_usage(cli, "wants list, show, retry or drop");
+    }
+    if (!parse_letter(&w, first + 1 < argc ? argv[first + 1] : NULL, all)) {
+        return cli_usage(cli, "%s wants JOURNAL:SEQ (see list) or --all", argv[first]);
+    }
+
+    struct config *c = cli_config(cli);
+
+    if (!c) {
+        return CLI_USAGE;
+    }
+    w.config = c;
+
+    int code = walk(&w);
+
+    config_free(c);
+    return code;
+}
+
+const struct cli_command deadletter_command = {
+    "deadletter",
+    run,
+    "list|show|retry|drop [JOURNAL:SEQ | --all] [--sink NAME] [--json]",
+    "The records that a sink refused for good, kept until somebody decides.\n"
+    "\n"
+    "  list               which there are, and why\n"
+    "  show               the record itself\n"
+    "  retry              send again; what is refused anew stays\n"
+    "  drop               forget\n"
+    "  --all              instead of JOURNAL:SEQ: every one (of --sink NAME)\n"
+    "\n"
+    "Exit codes: 0 done; 1 some were refused again, or there is no such letter; 3 the sink\n"
+    "cannot be reached.",
+};

@@ -1,0 +1,202 @@
+/* ship: deliver the journals of a state folder to every configured sink. */
+#include "collector/cli/commands.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "collector/base/fs.h"
+#include "collector/base/log.h"
+#include "collector/cli/ship_fleet.h"
+
+enum {
+    LOOK_EVERY_MS = 200, /* whether a single run is done */
+    QUEUE_BYTES = 1024 * 1024,
+};
+static const uint64_t MIB = 1024 * 1024;
+
+/* Every thread has these blocked; only wait_for_signal() takes them. */
+static void block_signals(sigset_t *set)
+{
+    (void)sigemptyset(set);
+    (void)sigaddset(set, SIGINT);
+    (void)sigaddset(set, SIGTERM);
+    (void)sigaddset(set, SIGHUP);
+    (void)pthread_sigmask(SIG_BLOCK, set, NULL);
+    (void)signal(SIGPIPE, SIG_IGN);
+}
+
+/* The signal that came; 0 when the fleet has ended by itself. */
+static int wait_for_signal(const sigset_t *set, struct fleet *f)
+{
+    const struct timespec pause = { .tv_nsec = LOOK_EVERY_MS * 1000000L };
+    int signal = -1;
+
+    while (signal < 0 && !fleet_is_done(f)) {
+        signal = sigtimedwait(set, NULL, &pause);
+    }
+    return signal < 0 ? 0 : signal;
+}
+
+/* One ship a state folder: two would race for the same positions. */
+static bool take_lock(const char *state_dir, int *ret_fd, struct err *err)
+{
+    char path[PATH_MAX];
+
+    if (mkdir(state_dir, 0700) < 0 && errno != EEXIST) {
+        return err_errno(err, errno, "%s", state_dir);
+    }
+    (void)snprintf(path, sizeof(path), "%s/ship.lock", state_dir);
+    *ret_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (*ret_fd < 0) {
+        return err_errno(err, errno, "%s", path);
+    }
+    if (flock(*ret_fd, LOCK_EX | LOCK_NB) < 0) {
+        return errno == EWOULDBLOCK
+                   ? err_set(err, ERR_AGAIN, "another hooktrail ship works on %s", state_dir)
+                   : err_errno(err, errno, "%s", path);
+    }
+    return true;
+}
+
+static struct journal_options journal_of(const struct config *c)
+{
+    return (struct journal_options){
+        .state_dir = c->state,
+        .role = "ship",
+        .collector = c->collector,
+        .durability = JOURNAL_FSYNC,
+        .when_full = JOURNAL_FULL_DROP_NEW,
+        .quota_bytes = (uint64_t)c->journal.quota_mb * MIB,
+        .segment_bytes = MIB, /* a few records a day */
+        .keep_ms = c->journal.keep_hours * 3600 * 1000,
+        .checkpoint_ms = c->journal.checkpoint_s * 1000,
+        .queue_bytes = QUEUE_BYTES,
+    };
+}
+
+static bool unconfigure_others(const struct config *c, struct err *err)
+{
+    const char *names[CONFIG_LIST_MAX];
+
+    for (size_t i = 0; i < c->n_sinks; i++) {
+        names[i] = c->sinks[i].name;
+    }
+    return positions_unconfigure(c->state, names, c->n_sinks, err);
+}
+
+/* Ship with one configuration, until a signal or the end. *ret_signal tells which. */
+static bool ship_with(const struct config *c, bool once, const sigset_t *set, int *ret_signal,
+                      enum runner_end *ret_end, struct err *err)
+{
+    const struct journal_options options = journal_of(c);
+    struct audit audit;
+    struct fleet *fleet = NULL;
+
+    if (!unconfigure_others(c, err)) {
+        return false;
+    }
+    audit_init(&audit, &options);
+
+    bool started = fleet_start(c, once, &audit, &fleet, err);
+
+    if (started) {
+        log_info("shipping", log_str("state", c->state), log_i64("sinks", (int64_t)c->n_sinks));
+        *ret_signal = wait_for_signal(set, fleet);
+        *ret_end = fleet_stop(fleet);
+    }
+    audit_done(&audit);
+    return started;
+}
+
+/* SIGHUP: the file anew; a faulty one is reported, and the old one stays in force. */
+static void reload(const struct cli *cli, struct config **c)
+{
+    struct config *next = cli_config(cli);
+
+    if (!next) {
+        log_error("configuration not taken, the old one stays in force");
+        return;
+    }
+    if (strcmp(next->state, (*c)->state) != 0) {
+        log_error("the state folder cannot change while running, the old configuration stays");
+        config_free(next);
+        return;
+    }
+    config_free(*c);
+    *c = next;
+    log_info("configuration reloaded");
+}
+
+static int ship_until_told(const struct cli *cli, struct config **c, bool once)
+{
+    enum runner_end end = RUNNER_STOPPED;
+    struct err err;
+    sigset_t set;
+    int signal = SIGHUP;
+
+    block_signals(&set);
+    while (signal == SIGHUP) {
+        if (!ship_with(*c, once, &set, &signal, &end, &err)) {
+            return cli_fail(cli, &err);
+        }
+        if (signal == SIGHUP) {
+            reload(cli, c);
+        }
+    }
+    return end == RUNNER_GAVE_UP ? CLI_FAILED : CLI_DONE;
+}
+
+static int run(const struct cli *cli, int argc, char **argv)
+{
+    bool once = false;
+    const char *source = "journals";
+    const struct cli_option options[] = {
+        { "once", .flag = &once },
+        { "source", .value = &source },
+        { 0 },
+    };
+    int first = cli_options(cli, argc, argv, options);
+    CLEANUP(fs_closep) int lock_fd = -1;
+    struct err err;
+
+    if (first < 0) {
+        return CLI_USAGE;
+    }
+    if (first < argc || strcmp(source, "journals") != 0) {
+        return cli_usage(cli, first < argc ? "takes no operand" : "--source: only journals");
+    }
+
+    struct config *c = cli_config(cli);
+
+    if (!c) {
+        return CLI_USAGE;
+    }
+
+    int code =
+        take_lock(c->state, &lock_fd, &err) ? ship_until_told(cli, &c, once) : cli_fail(cli, &err);
+
+    config_free(c);
+    return code;
+}
+
+const struct cli_command ship_command = {
+    "ship",
+    run,
+    "[--once] [--source journals]",
+    "Deliver the records of all journals in the state folder to every configured sink, in\n"
+    "order, each from where it stands: the outage of one delays no other. Runs until\n"
+    "SIGTERM; SIGHUP reads the configuration anew.\n"
+    "\n"
+    "  --once             end when everything that is there has been delivered\n"
+    "  --source journals  where records come from\n"
+    "\n"
+    "Exit codes: 0 stopped, or delivered; 2 the configuration has faults; 3 another ship\n"
+    "works on this state folder, or (--once) a sink did not take everything.",
+};
