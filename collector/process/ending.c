@@ -48,21 +48,28 @@ bool ending_has_members(const struct active_run *r)
     return t.n > 0;
 }
 
-/* Wait for what was killed, so that orphans_of() reaps it. */
-static uint32_t settle(const struct active_run *r)
+/*
+ * Kill what there is until there is nothing: a process that starts the next one and
+ * exits may slip through one round, and hardly through the second. What was killed
+ * is reaped by orphans_of(). How many would not go in time.
+ */
+static uint32_t end_for_good(const struct active_run *r)
 {
     int64_t until_ms = clock_mono_ms() + REAP_WAIT_MS;
 
-    while (!orphans_none()) {
+    for (;;) {
         CLEANUP(tree_done) struct tree t = { 0 };
 
         orphans_of(r, &t);
-        if (t.n == 0 || clock_mono_ms() >= until_ms) {
+        if (t.n == 0) {
+            return 0;
+        }
+        if (clock_mono_ms() >= until_ms) {
             return (uint32_t)t.n;
         }
+        ending_kill(r, 0);
         (void)poll(NULL, 0, 1);
     }
-    return 0;
 }
 
 uint32_t ending_left_behind(const struct active_run *r, bool was_ended, bool end_them)
@@ -73,15 +80,14 @@ uint32_t ending_left_behind(const struct active_run *r, bool was_ended, bool end
         return 0;
     }
     if (was_ended) {
-        return settle(r);
+        return end_for_good(r);
     }
     orphans_of(r, &t);
     tree_grow(&t);
     if (!end_them) {
         orphans_keep(&t);
     } else if (t.n > 0) {
-        ending_kill(r, 0);
-        (void)settle(r);
+        (void)end_for_good(r);
     }
     return (uint32_t)t.n;
 }

@@ -22,5 +22,5 @@ bool ending_has_members(const struct active_run *r);
  * killed or kept as `end_them` says. What was killed is reaped, if the kernel
  * lets go of it within REAP_WAIT_MS; process_reap() does the rest.
  */
-enum { REAP_WAIT_MS = 50 };
+enum { REAP_WAIT_MS = 100 };
 uint32_t ending_left_behind(const struct active_run *r, bool was_ended, bool end_them);
