@@ -89,7 +89,7 @@ $(OBJ)/tests/unit/%: $(OBJ)/tests/unit/%.o $(FAKES) $(ARCHIVES)
 $(OBJ)/tests/unit/base/test_fs: WRAP := -Wl,--wrap=fsync
 
 test: $(TESTS)
-	@set -e; for t in $(TESTS); do $$t; done
+	@code=0; for t in $(TESTS); do $$t || code=1; done; exit $$code
 
 # The whole programs: pytest, against real servers and real children.
 PYTEST   := /usr/bin/python3 -m pytest -q -p no:cacheprovider
@@ -149,9 +149,27 @@ size:
 
 lint: fmt-check check-headers layers docs tidy analyze size
 
+check:
+	@.ci/run
+
+# What a package needs: the front in bin, the roles where it looks for them.
+PREFIX  ?= /usr/local
+DEST     = $(DESTDIR)$(PREFIX)
+install: all
+	install -d $(DEST)/bin $(DEST)/libexec/hooktrail $(DEST)/share/man/man1 \
+	    $(DEST)/share/bash-completion/completions $(DEST)/share/zsh/site-functions \
+	    $(DEST)/share/fish/vendor_completions.d $(DEST)/lib/systemd/system
+	install -m 755 $(OUT)/hooktrail $(DEST)/bin/
+	install -m 755 $(ROLES) $(DEST)/libexec/hooktrail/
+	install -m 644 deploy/hooktrail.1 $(DEST)/share/man/man1/
+	install -m 644 deploy/completion/hooktrail.bash $(DEST)/share/bash-completion/completions/hooktrail
+	install -m 644 deploy/completion/hooktrail.zsh $(DEST)/share/zsh/site-functions/_hooktrail
+	install -m 644 deploy/completion/hooktrail.fish $(DEST)/share/fish/vendor_completions.d/
+	install -m 644 deploy/systemd/*.service $(DEST)/lib/systemd/system/
+
 clean:
 	rm -rf build
 
-.PHONY: all test contract integration chaos fuzz archives servers check-headers tidy analyze fmt fmt-check layers size docs lint clean
+.PHONY: all check install test contract integration chaos fuzz archives servers check-headers tidy analyze fmt fmt-check layers size docs lint clean
 .SECONDARY:
 -include $(shell find build -name '*.d' 2>/dev/null)
