@@ -88,12 +88,19 @@ $(OBJ)/tests/unit/%: $(OBJ)/tests/unit/%.o $(FAKES) $(ARCHIVES)
 	$(Q)$(CC) $(LDFLAGS) $(WRAP) -o $@ $^ $(LIBS) -lcmocka
 $(OBJ)/tests/unit/base/test_fs: WRAP := -Wl,--wrap=fsync
 
+# Drivers against real servers; the integration tests start those.
+LIVE     := $(patsubst %.c,$(OBJ)/%,$(wildcard tests/live/*.c))
+$(OBJ)/tests/live/%: $(OBJ)/tests/live/%.o $(FAKES) $(ARCHIVES)
+	@echo "LINK $@"
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LIBS) -lcmocka
+live: $(LIVE)
+
 test: $(TESTS)
 	@code=0; for t in $(TESTS); do $$t || code=1; done; exit $$code
 
 # The whole programs: pytest, against real servers and real children.
 PYTEST   := /usr/bin/python3 -m pytest -q -p no:cacheprovider
-integration: all
+integration: all live
 	HOOKTRAIL_BIN=$(abspath $(OUT)/hooktrail) $(PYTEST) tests/integration
 
 chaos: all
@@ -170,6 +177,6 @@ install: all
 clean:
 	rm -rf build
 
-.PHONY: all check install test contract integration chaos fuzz archives servers check-headers tidy analyze fmt fmt-check layers size docs lint clean
+.PHONY: all live check install test contract integration chaos fuzz archives servers check-headers tidy analyze fmt fmt-check layers size docs lint clean
 .SECONDARY:
 -include $(shell find build -name '*.d' 2>/dev/null)

@@ -17,7 +17,7 @@ static enum sql_class current_version(struct postgres *p, int64_t *ret, struct e
 {
     int64_t there = 0;
     enum sql_class class =
-        ask_number(p, "SELECT (to_regclass('schema_version') IS NOT NULL)::int8", &there, err);
+        ask_number(p, "SELECT to_regclass('schema_version') IS NOT NULL", &there, err);
 
     *ret = 0;
     if (class != SQL_DONE || there == 0) {

@@ -1,0 +1,46 @@
+"""What every integration test uses: the binaries, and servers that are started once."""
+import os
+import sys
+
+import pytest
+
+ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
+sys.path.insert(0, ROOT)
+
+from tests.servers.kafka import Kafka, why_not as no_kafka  # noqa: E402
+from tests.servers.postgres import Postgres, why_not as no_postgres  # noqa: E402
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "chaos: the long fault tests of `make chaos`")
+
+
+@pytest.fixture(scope="session")
+def binary():
+    """The front, build/hooktrail."""
+    return os.environ.get("HOOKTRAIL_BIN", os.path.join(ROOT, "build", "hooktrail"))
+
+
+@pytest.fixture(scope="session")
+def live():
+    """A test program under tests/live, by name."""
+    folder = os.path.join(ROOT, "build", "obj", "tests", "live")
+    return lambda name: os.path.join(folder, name)
+
+
+@pytest.fixture(scope="session")
+def postgres():
+    """A private PostgreSQL; tests make databases of their own on it."""
+    if reason := no_postgres():
+        pytest.skip(reason)
+    with Postgres() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def kafka():
+    """A private Kafka of one broker; tests use topic prefixes of their own."""
+    if reason := no_kafka():
+        pytest.skip(reason)
+    with Kafka() as cluster:
+        yield cluster
