@@ -12,7 +12,7 @@
 #include "collector/base/fs.h"
 #include "collector/dispatcher/chain.h"
 #include "collector/dispatcher/hookset.h"
-#include "collector/record/encode.h"
+#include "collector/recorder/recorder.h"
 
 enum {
     REQUEST_BYTES = 16 * 1024 * 1024,
@@ -36,7 +36,7 @@ struct asked {
 struct lines {
     struct buf record;
     struct buf rows;
-    char collector[HOST_SIZE];
+    void (*telemetry)(const struct evaluation *e, on_telemetry_row on_row, void *ctx);
 };
 
 static void add_row(void *ctx, const struct telemetry_row *row)
@@ -55,22 +55,19 @@ static void add_row(void *ctx, const struct telemetry_row *row)
     json_decref(line);
 }
 
-static void add_lines(struct dispatch *d, struct lines *l)
+/* "--record appends each evaluation record": other records of a dispatch are not asked for. */
+static void add_record(void *ctx, enum record_type type, struct slice json,
+                       const struct evaluation *e)
 {
-    for (size_t i = 0; i < d->n_chains; i++) {
-        struct evaluation e;
-        struct buf json;
+    struct lines *l = ctx;
 
-        chain_evaluation(d, &d->chains[i], &e);
-        e.head.collector = slice_from_cstr(l->collector);
-        buf_init(&json, RECORD_MAX_BYTES);
-        encode_evaluation(&e, &json);
-        buf_add(&l->record, buf_slice(&json));
-        buf_add_char(&l->record, '\n');
-        buf_done(&json);
-        if (d->set->ops->telemetry) {
-            d->set->ops->telemetry(&e, add_row, l);
-        }
+    if (type != RECORD_HOOK_EVALUATION) {
+        return;
+    }
+    buf_add(&l->record, json);
+    buf_add_char(&l->record, '\n');
+    if (l->telemetry) {
+        l->telemetry(e, add_row, l);
     }
 }
 
@@ -93,14 +90,19 @@ static bool append(const char *path, const struct buf *lines, struct err *err)
 static bool write_all(struct dispatch *d, const struct asked *asked, int *ret_exit_code,
                       struct err *err)
 {
-    struct lines lines = { 0 };
+    struct lines lines = { .telemetry = d->set->ops->telemetry };
+    char host[HOST_SIZE] = "";
     struct buf out;
 
-    (void)gethostname(lines.collector, sizeof(lines.collector) - 1);
+    (void)gethostname(host, sizeof(host) - 1);
+
+    struct recorder *recorder = recorder_new(&(struct recorder_options){ .collector = host });
+
     buf_init(&lines.record, RESULT_BYTES);
     buf_init(&lines.rows, RESULT_BYTES);
     buf_init(&out, RESULT_BYTES);
-    add_lines(d, &lines);
+    recorder_encode(recorder, d, add_record, &lines);
+    recorder_free(recorder);
 
     bool ok = append(asked->record, &lines.record, err) &&
               append(asked->appinsights, &lines.rows, err) &&
