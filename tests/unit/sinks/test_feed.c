@@ -1,0 +1,258 @@
+#include "sinks/feed.h"
+
+#include <dirent.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "collector/journal/journal.h"
+#include "collector/journal/reader.h"
+#include "tests/unit/sinks/sink_contract.h"
+#include "tests/unit/unit.h"
+
+static char dir[64];
+static uint64_t stands; /* where the sink stands, of any journal */
+static struct feed_loss lost;
+static int losses;
+
+static int make_dir(void **state)
+{
+    (void)state;
+    stands = 1;
+    losses = 0;
+    (void)snprintf(dir, sizeof(dir), "/tmp/hooktrail-feed-XXXXXX");
+    return mkdtemp(dir) ? 0 : -1;
+}
+
+static int remove_one(const char *path, const struct stat *st, int flag, struct FTW *at)
+{
+    (void)st;
+    (void)flag;
+    (void)at;
+    return remove(path);
+}
+
+static int remove_dir(void **state)
+{
+    (void)state;
+    return nftw(dir, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+static struct journal *open_journal(const char *role)
+{
+    const struct journal_options o = {
+        .state_dir = dir,
+        .role = role,
+        .collector = "host-a",
+        .durability = JOURNAL_FSYNC,
+        .quota_bytes = UINT64_C(1) << 30,
+        .segment_bytes = 64 * 1024,
+        .checkpoint_ms = 3600 * 1000,
+        .queue_bytes = 1 << 20,
+    };
+    struct journal_recovery recovery;
+    struct journal *j = NULL;
+    struct err err = { 0 };
+
+    if (!journal_open(&o, &j, &recovery, &err)) {
+        fail_msg("%s", err.text);
+    }
+    return j;
+}
+
+/* Append samples; the result is the last sequence. */
+static uint64_t fill(struct journal *j, size_t n)
+{
+    CLEANUP(sink_samples_freep) struct sink_samples *s = sink_samples_new(1, n);
+    uint64_t seq = 0;
+    struct err err = { 0 };
+
+    for (size_t i = 0; i < n; i++) {
+        const struct sink_record *r = &sink_samples_list(s)[i];
+
+        if (!journal_append(j, r->type, r->json, 5000, &seq, &err)) {
+            fail_msg("%s", err.text);
+        }
+    }
+    return seq;
+}
+
+static bool position(void *ctx, struct slice journal, uint64_t *ret_next, struct err *err)
+{
+    (void)ctx;
+    (void)journal;
+    (void)err;
+    *ret_next = stands;
+    return true;
+}
+
+static void on_loss(void *ctx, const struct feed_loss *loss)
+{
+    (void)ctx;
+    lost = *loss;
+    losses++;
+}
+
+static struct source *new_feed(size_t batch_records)
+{
+    const struct feed_options o = { .state_dir = dir,
+                                    .sink = "test",
+                                    .batch_records = batch_records,
+                                    .batch_bytes = 1 << 20,
+                                    .on_loss = on_loss };
+    struct source *s = feed_open(&o);
+
+    s->position = position;
+    return s;
+}
+
+/* Take everything; spans must join. The result is how many records came. */
+static size_t drain(struct source *s, size_t *ret_spans)
+{
+    struct span span;
+    struct err err = { 0 };
+    size_t records = 0;
+
+    *ret_spans = 0;
+    while (s->ops->next(s, &span, &err) == SOURCE_SPAN) {
+        assert_true(span.n > 0);
+        assert_true(span.from <= span.records[0].seq);
+        assert_int_equal(span.to, span.records[span.n - 1].seq);
+        s->ops->settled(s, span.journal, span.to + 1);
+        records += span.n;
+        (*ret_spans)++;
+    }
+    return records;
+}
+
+static void every_journal_is_read_whole_in_batches(void **state)
+{
+    (void)state;
+    struct journal *one = open_journal("collect");
+    struct journal *two = open_journal("cli");
+    size_t spans;
+    uint64_t last = fill(one, 25) + fill(two, 5);
+    struct source *s = new_feed(10);
+
+    assert_int_equal(drain(s, &spans), last);
+    assert_true(spans >= 4);
+    assert_int_equal(drain(s, &spans), 0);
+    last = fill(one, 3);
+    assert_int_equal(drain(s, &spans), 3);
+    assert_int_equal(losses, 0);
+    s->ops->close(s);
+    journal_close(one);
+    journal_close(two);
+}
+
+static void it_begins_where_the_sink_stands_and_a_rewind_asks_again(void **state)
+{
+    (void)state;
+    struct journal *j = open_journal("collect");
+    uint64_t last = fill(j, 20);
+    struct source *s = new_feed(100);
+    size_t spans;
+
+    stands = 6;
+    assert_int_equal(drain(s, &spans), last - 5);
+    stands = 11;
+    s->ops->rewind(s);
+    assert_int_equal(drain(s, &spans), last - 10);
+    s->ops->close(s);
+    journal_close(j);
+}
+
+static void a_state_folder_without_journals_has_nothing_to_give(void **state)
+{
+    (void)state;
+    struct source *s = new_feed(10);
+    struct span span;
+    struct err err;
+
+    assert_int_equal(s->ops->next(s, &span, &err), SOURCE_WAIT);
+    s->ops->close(s);
+}
+
+static bool first_dir(void *ctx, const struct journal_info *info)
+{
+    (void)snprintf(ctx, sizeof(info->dir), "%s", info->dir);
+    return false;
+}
+
+/* Delete the oldest segment, as a hand or a too short retention would. */
+static void delete_oldest_segment(void)
+{
+    char folder[sizeof(((struct journal_info *)NULL)->dir)] = "";
+    char oldest[300] = "";
+    char path[sizeof(folder) + sizeof(oldest)];
+    struct err err;
+
+    assert_true(journal_list(dir, first_dir, folder, &err));
+
+    DIR *d = opendir(folder);
+
+    assert_non_null(d);
+    for (struct dirent *e = readdir(d); e; e = readdir(d)) {
+        if (strstr(e->d_name, ".seg") && (!*oldest || strcmp(e->d_name, oldest) < 0)) {
+            (void)snprintf(oldest, sizeof(oldest), "%s", e->d_name);
+        }
+    }
+    (void)closedir(d);
+    (void)snprintf(path, sizeof(path), "%s/%s", folder, oldest);
+    assert_int_equal(unlink(path), 0);
+}
+
+static void what_was_retired_before_delivery_is_told_once_and_passed(void **state)
+{
+    (void)state;
+    struct journal *j = open_journal("collect");
+    uint64_t last = fill(j, 200);
+    struct source *s = new_feed(1000);
+    size_t spans;
+    size_t got;
+
+    delete_oldest_segment();
+    stands = 2;
+    got = drain(s, &spans);
+    assert_int_equal(losses, 1);
+    assert_string_equal(lost.cause, "retired");
+    assert_int_equal(lost.from, 2);
+    assert_int_equal(lost.to - lost.from + 1 + got, last - 1);
+    s->ops->rewind(s);
+    (void)drain(s, &spans);
+    assert_int_equal(losses, 1);
+    s->ops->close(s);
+    journal_close(j);
+}
+
+static void a_sink_that_is_new_to_a_journal_has_lost_nothing(void **state)
+{
+    (void)state;
+    struct journal *j = open_journal("collect");
+    struct source *s = new_feed(1000);
+    size_t spans;
+
+    (void)fill(j, 200);
+    delete_oldest_segment();
+    assert_true(drain(s, &spans) > 0);
+    assert_int_equal(losses, 0);
+    s->ops->close(s);
+    journal_close(j);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, make_dir, remove_dir)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(every_journal_is_read_whole_in_batches),
+        TEST(it_begins_where_the_sink_stands_and_a_rewind_asks_again),
+        TEST(a_state_folder_without_journals_has_nothing_to_give),
+        TEST(what_was_retired_before_delivery_is_told_once_and_passed),
+        TEST(a_sink_that_is_new_to_a_journal_has_lost_nothing),
+    };
+
+    return cmocka_run_group_tests_name("sinks/feed", tests, NULL, NULL);
+}

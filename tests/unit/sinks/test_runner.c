@@ -1,0 +1,254 @@
+#include "sinks/runner.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "sinks/deadletter.h"
+#include "tests/unit/sinks/fake_sink.h"
+#include "tests/unit/sinks/fake_source.h"
+#include "tests/unit/sinks/sink_contract.h"
+#include "tests/unit/unit.h"
+
+enum { N = 20, BATCH = 8 };
+#define J SLICE("0190a000-0000-7000-8000-000000000001")
+
+static char dir[] = "/tmp/hooktrail-runner-XXXXXX";
+static struct sink_config cfg = { .timeout_ms = 1000, .name = "fake", .state_dir = dir };
+static struct sink_samples *samples;
+static struct source *source;
+static struct stop stop;
+
+static void remove_all(void)
+{
+    static const char *const files[] = { "sinks/fake.positions.json", "deadletters/fake.ndjson",
+                                         "deadletters/fake.lock" };
+    char path[128];
+
+    for (size_t i = 0; i < COUNT_OF(files); i++) {
+        (void)snprintf(path, sizeof(path), "%s/%s", dir, files[i]);
+        (void)unlink(path);
+    }
+    (void)snprintf(path, sizeof(path), "%s/sinks", dir);
+    (void)rmdir(path);
+    (void)snprintf(path, sizeof(path), "%s/deadletters", dir);
+    (void)rmdir(path);
+}
+
+static int begin(void **state)
+{
+    struct err err;
+
+    (void)state;
+    fake_sink_refuse_open(false);
+    samples = sink_samples_new(1, N);
+    source = fake_source_new(J, sink_samples_list(samples), N, BATCH);
+    return stop_init(&stop, &err) ? 0 : -1;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    source->ops->close(source);
+    sink_samples_free(samples);
+    stop_done(&stop);
+    remove_all();
+    return 0;
+}
+
+static enum runner_end run_for(int64_t patience_ms, struct err *err)
+{
+    const struct runner_options o = {
+        .cfg = &cfg,
+        .ops = &fake_sink_ops,
+        .source = source,
+        .stop = &stop,
+        .batch_records = BATCH,
+        .once = true,
+        .patience_ms = patience_ms,
+    };
+
+    return runner_run(&o, err);
+}
+
+static enum runner_end run_once(struct err *err)
+{
+    return run_for(5000, err);
+}
+
+static uint64_t sink_position(void)
+{
+    uint64_t next = 0;
+    struct err err;
+
+    assert_true(fake_sink_ops.position(NULL, J, &next, &err));
+    return next;
+}
+
+static void assert_file(uint64_t next, enum sink_state sink_state, uint64_t dead)
+{
+    static const char *const words[] = { "\"ok\"", "\"retrying\"", "\"broken\"" };
+    struct positions p;
+    struct err err;
+    char text[2048] = "";
+    char path[128];
+
+    assert_true(positions_load(dir, "fake", &p, &err));
+    assert_int_equal(positions_get(&p, J), next);
+    assert_int_equal(p.dead, dead);
+    positions_done(&p);
+    (void)snprintf(path, sizeof(path), "%s/sinks/fake.positions.json", dir);
+
+    FILE *f = fopen(path, "re");
+
+    assert_non_null(f);
+    assert_true(fread(text, 1, sizeof(text) - 1, f) > 0);
+    (void)fclose(f);
+    assert_non_null(strstr(text, words[sink_state]));
+}
+
+static void all_arrives_and_the_file_says_so(void **state)
+{
+    (void)state;
+    struct err err;
+
+    fake_sink_script(NULL, 0);
+    assert_int_equal(run_once(&err), RUNNER_DELIVERED);
+    assert_int_equal(sink_position(), N + 1);
+    assert_file(N + 1, SINK_STATE_OK, 0);
+    assert_int_equal(fake_source_rewinds(source), 1);
+}
+
+static void a_sink_that_goes_down_is_asked_anew_where_it_stands(void **state)
+{
+    (void)state;
+    static const enum sink_result script[] = { SINK_OK, SINK_DOWN, SINK_RETRY };
+    struct err err;
+
+    fake_sink_script(script, COUNT_OF(script));
+    assert_int_equal(run_once(&err), RUNNER_DELIVERED);
+    assert_int_equal(sink_position(), N + 1);
+    assert_int_equal(fake_source_rewinds(source), 2);
+}
+
+static void a_sink_that_is_not_there_ends_a_single_run_in_words(void **state)
+{
+    (void)state;
+    struct err err;
+
+    fake_sink_refuse_open(true);
+    assert_int_equal(run_for(200, &err), RUNNER_GAVE_UP);
+    assert_string_equal(err.text, "connection refused");
+    assert_file(1, SINK_STATE_RETRYING, 0);
+}
+
+static void what_was_asked_to_stop_stops_at_once(void **state)
+{
+    (void)state;
+    struct err err;
+
+    fake_sink_script(NULL, 0);
+    stop_ask(&stop);
+    assert_int_equal(run_once(&err), RUNNER_STOPPED);
+    assert_int_equal(sink_position(), 1);
+}
+
+struct seen {
+    uint64_t n;
+    uint64_t seq;
+    char error[64];
+    bool same_bytes;
+};
+
+static enum deadletter_fate look(void *ctx, struct deadletter *d)
+{
+    struct seen *seen = ctx;
+
+    seen->n++;
+    seen->seq = d->seq;
+    seen->same_bytes = slice_equal(d->record, sink_samples_list(samples)[d->seq - 1].json);
+    (void)snprintf(seen->error, sizeof(seen->error), "%" SLICE_FMT, SLICE_ARG(d->error));
+    return DEADLETTER_KEEP;
+}
+
+static void a_record_that_is_refused_is_in_the_dead_letters_and_all_others_arrive(void **state)
+{
+    (void)state;
+    /* 8, 4, 2, 1: the first record; then the position past it. */
+    static const enum sink_result script[] = { SINK_REJECT, SINK_REJECT, SINK_REJECT, SINK_REJECT };
+    struct seen seen = { 0 };
+    struct deadletter_count count;
+    struct err err;
+
+    fake_sink_script(script, COUNT_OF(script));
+    assert_int_equal(run_once(&err), RUNNER_DELIVERED);
+    assert_int_equal(sink_position(), N + 1);
+    assert_true(deadletter_walk(dir, "fake", false, look, &seen, &count, &err));
+    assert_int_equal(seen.n, 1);
+    assert_int_equal(seen.seq, 1);
+    assert_true(seen.same_bytes);
+    assert_string_equal(seen.error, "scripted");
+    assert_file(N + 1, SINK_STATE_OK, 1);
+}
+
+static void a_letter_is_written_once_when_the_position_does_not_follow(void **state)
+{
+    (void)state;
+    static const enum sink_result script[] = { SINK_REJECT, SINK_REJECT, SINK_REJECT,
+                                               SINK_REJECT, SINK_RETRY,  SINK_REJECT };
+    struct seen seen = { 0 };
+    struct deadletter_count count;
+    struct err err;
+
+    fake_sink_script(script, COUNT_OF(script));
+    assert_int_equal(run_once(&err), RUNNER_DELIVERED);
+    assert_true(deadletter_walk(dir, "fake", false, look, &seen, &count, &err));
+    assert_int_equal(seen.n, 1);
+    assert_int_equal(sink_position(), N + 1);
+}
+
+static void without_room_for_the_letter_the_record_is_not_passed(void **state)
+{
+    (void)state;
+    static const enum sink_result script[] = { SINK_REJECT, SINK_REJECT, SINK_REJECT, SINK_REJECT,
+                                               SINK_REJECT, SINK_REJECT, SINK_REJECT, SINK_REJECT };
+    char path[128];
+    struct err err;
+
+    /* A file where the folder should be: no letter can be written. */
+    (void)snprintf(path, sizeof(path), "%s/deadletters", dir);
+    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+
+    assert_true(fd >= 0);
+    (void)close(fd);
+    fake_sink_script(script, COUNT_OF(script));
+    assert_int_equal(run_for(200, &err), RUNNER_GAVE_UP);
+    (void)unlink(path);
+    assert_non_null(strstr(err.text, "deadletters"));
+    assert_int_equal(sink_position(), 1);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, begin, end)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(all_arrives_and_the_file_says_so),
+        TEST(a_sink_that_goes_down_is_asked_anew_where_it_stands),
+        TEST(a_sink_that_is_not_there_ends_a_single_run_in_words),
+        TEST(what_was_asked_to_stop_stops_at_once),
+        TEST(a_record_that_is_refused_is_in_the_dead_letters_and_all_others_arrive),
+        TEST(a_letter_is_written_once_when_the_position_does_not_follow),
+        TEST(without_room_for_the_letter_the_record_is_not_passed),
+    };
+
+    if (!mkdtemp(dir)) {
+        return 1;
+    }
+
+    int failed = cmocka_run_group_tests_name("sinks/runner", tests, NULL, NULL);
+
+    return failed + rmdir(dir);
+}
