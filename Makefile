@@ -120,7 +120,8 @@ fuzz: $(FUZZERS)
 archives: $(ARCHIVES)
 
 contract: all
-	@python3 tests/contract/run.py $(OUT)/hooktrail tests/contract/cases
+	@python3 tests/contract/run.py $(OUT)/hooktrail tests/contract/cases --skip-unbuilt
+	@python3 tests/contract/model_sre.py $(OUT)/hooktrail -n 300
 
 # Private servers on free ports, until Ctrl-C.
 servers:
