@@ -128,3 +128,20 @@ void id_bytes(struct slice s, unsigned char ret_bytes[16])
         }
     }
 }
+
+struct id id_from_bytes(const unsigned char bytes[16])
+{
+    static const char digits[] = "0123456789abcdef";
+    struct id id = { 0 };
+    size_t n = 0;
+
+    for (size_t i = 0; i < ID_TEXT_LEN; i++) {
+        if (is_hyphen_place(i)) {
+            id.text[i] = '-';
+        } else {
+            id.text[i] = digits[n % 2 == 0 ? bytes[n / 2] >> 4 : bytes[n / 2] & 15];
+            n++;
+        }
+    }
+    return id;
+}

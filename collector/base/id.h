@@ -25,5 +25,8 @@ struct slice id_slice(const struct id *id);
 /* True when s is a UUID as written by id_new(), of any version. */
 bool id_valid(struct slice s);
 
+/* The id whose 16 bytes these are. */
+struct id id_from_bytes(const unsigned char bytes[16]);
+
 /* The 16 bytes of a valid UUID text. */
 void id_bytes(struct slice s, unsigned char ret_bytes[16]);

@@ -95,6 +95,8 @@ bool birth_seal(struct journal *j, const struct id *id, struct sealing **ret, st
         .role = j->o.role,
         .collector = j->o.collector,
         .journal = *id,
+        .rotate = j->o.rotate_key,
+        .fixed_key = j->io != &journal_io_real,
     };
 
     memcpy(so.boot, j->boot, FORMAT_ID_BYTES);

@@ -83,6 +83,15 @@ void key_generate(struct key **ret)
     must(*ret != NULL);
 }
 
+void key_from_seed(const unsigned char seed[KEY_PUBLIC_BYTES], struct key **ret)
+{
+    EVP_PKEY *pkey = EVP_PKEY_new_raw_private_key(EVP_PKEY_ED25519, NULL, seed, KEY_PUBLIC_BYTES);
+
+    must(pkey != NULL);
+    *ret = wrap(pkey);
+    must(*ret != NULL);
+}
+
 bool key_from_public(const unsigned char bytes[KEY_PUBLIC_BYTES], struct key **ret, struct err *err)
 {
     EVP_PKEY *pkey = EVP_PKEY_new_raw_public_key(EVP_PKEY_ED25519, NULL, bytes, KEY_PUBLIC_BYTES);
@@ -218,10 +227,10 @@ static bool settle_next(int dir, const char *role, const char *expected, struct 
     if (!read_private(dir, next_name, &next, err)) {
         return false;
     }
-    if (!next) {
+    if (!next || !expected) {
         return true;
     }
-    if (expected && strcmp(next->id, expected) == 0) {
+    if (strcmp(next->id, expected) == 0) {
         return rename_key(dir, next_name, name, err);
     }
     return unlinkat(dir, next_name, 0) == 0 || err_errno(err, errno, "remove %s", next_name);

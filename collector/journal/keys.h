@@ -33,9 +33,9 @@ struct key; /* opaque: a private and public key, or a public one alone */
  *
  * `expected`, when not NULL, is the id that the journal's last checkpoint leaves in
  * force (checkpoint_key_in_force()): an interrupted rotation is finished, or forgotten,
- * accordingly. When no key here has that id, the result has another one: key_id()
- * tells, and the journal must not go on under it (verify would call it broken);
- * begin a new one.
+ * accordingly; NULL leaves it alone. When no key here has that id, the result has
+ * another one, key_id() tells, and verify will say of what it signs that the key
+ * was not handed on.
  * Errors: ERR_IO; ERR_CORRUPT for a file that holds no Ed25519 key; ERR_INVALID
  * for one that others can read.
  */
@@ -53,8 +53,9 @@ bool key_adopt_next(const char *state_dir, const char *role, struct err *err) MU
 bool key_open_public(const char *key_dir, const char *id, struct key **ret, struct err *err)
     MUST_CHECK;
 
-/* A new key in memory alone; tests sign with such ones. */
+/* A new key in memory alone, and one that always comes out of the same 32 bytes; for tests. */
 void key_generate(struct key **ret);
+void key_from_seed(const unsigned char seed[KEY_PUBLIC_BYTES], struct key **ret);
 
 /* From 32 raw bytes. */
 bool key_from_public(const unsigned char bytes[KEY_PUBLIC_BYTES], struct key **ret, struct err *err)

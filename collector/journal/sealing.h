@@ -20,6 +20,8 @@ struct sealing_options {
     const char *collector; /* in each checkpoint */
     struct id journal;
     unsigned char boot[FORMAT_ID_BYTES];
+    bool rotate;    /* the first checkpoint hands on to a new key */
+    bool fixed_key; /* sign with a key that everyone knows: a simulated disk has no keys' folder */
 };
 
 /* A journal that begins with first_seq, or goes on behind a checkpoint. */
