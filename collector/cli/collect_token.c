@@ -74,20 +74,19 @@ static bool append(struct journal *j, const struct config *c, const char *action
     return journal_append(j, RECORD_ADMIN, buf_slice(&json), APPEND_MS, &seq, err);
 }
 
-/* An action without its record would be one that no auditor sees: so the record is first. */
 static bool record(const struct config *c, const char *action, struct slice details,
                    struct err *err)
 {
     struct journal *j = NULL;
 
     if (!open_journal(c, &j, err)) {
-        return err_wrap(err, "the action cannot be recorded, so it was not done");
+        return err_wrap(err, "the admin record cannot be written");
     }
 
     bool ok = append(j, c, action, details, err);
 
     journal_close(j);
-    return ok || err_wrap(err, "the action cannot be recorded, so it was not done");
+    return ok || err_wrap(err, "the admin record cannot be written");
 }
 
 static void describe(struct buf *out, const char *name, const char *scopes, const char *expires)
@@ -153,18 +152,25 @@ static bool create(const struct place *p, const char *name, unsigned scopes, int
     clock_format(expires_us, until);
     buf_init(&details, 4096);
     describe(&details, name, words, expires_us > 0 ? until : NULL);
-    return token_create(p->path, slice_from_cstr(name), scopes, expires_us, ret_token, err) &&
-           (record(p->config, "token_create", buf_slice(&details), err) ||
-            (token_revoke(p->path, slice_from_cstr(name), &(struct err){ 0 }) && false));
+    if (!token_create(p->path, slice_from_cstr(name), scopes, expires_us, ret_token, err)) {
+        return false;
+    }
+    if (!record(p->config, "token_create", buf_slice(&details), err)) {
+        struct err ignored; /* the first failure is the one to tell */
+
+        (void)!token_revoke(p->path, slice_from_cstr(name), &ignored);
+        return err_wrap(err, "no token was made");
+    }
+    return true;
 }
 
 static int run_create(const struct cli *cli, const struct place *p, int argc, char **argv)
 {
     const char *scopes_text = NULL;
     const char *expires_text = NULL;
-    const struct cli_option options[] = {
-        { "scopes", .value = &scopes_text }, { "expires", .value = &expires_text }, { 0 }
-    };
+    const struct cli_option options[] = { { "scopes", .value = &scopes_text },
+                                          { "expires", .value = &expires_text },
+                                          { 0 } };
     int first = cli_options(cli, argc, argv, options);
     char token[TOKEN_TEXT_SIZE];
     char words[64];
@@ -281,10 +287,8 @@ static int run_revoke(const struct cli *cli, const struct place *p, int argc, ch
     }
     describe(&details, argv[first], NULL, NULL);
     /* A token is taken back even where that cannot be recorded; the failure is told. */
-    if (!token_revoke(p->path, slice_from_cstr(argv[first]), &err)) {
-        return cli_fail(cli, &err);
-    }
-    if (!record(p->config, "token_revoke", buf_slice(&details), &err)) {
+    if (!token_revoke(p->path, slice_from_cstr(argv[first]), &err) ||
+        !record(p->config, "token_revoke", buf_slice(&details), &err)) {
         return cli_fail(cli, &err);
     }
     return CLI_DONE;

@@ -1,0 +1,368 @@
+/*
+ * hooktrail collect: the role that dispatches and records.
+ *
+ *     start:  config ─▶ hooks ─▶ journal ─▶ recorder ─▶ in flight of a predecessor ─▶ listeners
+ *     run:    the main thread waits for signals, reaps, retires; all else has threads of its own
+ *     stop:   listeners (5 s for what runs, then it is cancelled) ─▶ workers ─▶ recorder ─▶ journal
+ */
+#include "collector/cli/commands.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <malloc.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "collector/base/clock.h"
+#include "collector/base/fs.h"
+#include "collector/base/log.h"
+#include "collector/base/mem.h"
+#include "collector/cli/collect_notify.h"
+#include "collector/cli/collect_retire.h"
+#include "collector/ingress/ingress.h"
+#include "collector/ingress/reload.h"
+#include "collector/process/process.h"
+
+enum {
+    STOP_MS = 5000,         /* for chains that run, before they are cancelled */
+    TICK_MS = 1000,         /* reap */
+    RETIRE_MS = 10000,      /* retire */
+    CONNECTIONS = 1024,     /* a listener */
+    QUEUE_BYTES = 64 << 20, /* of the journal: a second of a busy machine */
+    MALLOC_ARENAS = 4,      /* a heap for each of 64 workers would never shrink */
+};
+
+struct role {
+    struct config *config;
+    struct config_options config_options;
+    struct budget budget;
+    struct process_options process;
+    struct sets sets;
+    struct journal *journal;
+    struct inflight *inflight;
+    struct recorder *recorder;
+    struct ingress *ingress;
+    struct web *web;
+    int signals; /* signalfd */
+};
+
+/* ---- Start ------------------------------------------------------------------ */
+
+static bool make_folder(const char *path, struct err *err)
+{
+    if (mkdir(path, 0700) < 0 && errno != EEXIST) {
+        return err_errno(err, errno, "make %s", path);
+    }
+    return true;
+}
+
+static bool make_folders(const struct config *c, struct err *err)
+{
+    static const char *const names[] = { "", "/journals", "/run", "/scripts", "/keys", "/sinks" };
+    char path[PATH_MAX];
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        (void)snprintf(path, sizeof(path), "%s%s", c->state, names[i]);
+        if (!make_folder(path, err)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool write_pid(const struct config *c, struct err *err)
+{
+    char path[PATH_MAX];
+    char text[32];
+
+    (void)snprintf(path, sizeof(path), "%s/run", c->state);
+
+    CLEANUP(fs_closep) int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    if (dir < 0) {
+        return err_errno(err, errno, "open %s", path);
+    }
+    (void)snprintf(text, sizeof(text), "%d\n", (int)getpid());
+    return fs_replace(dir, "collect.pid", slice_from_cstr(text), err) || err_wrap(err, "%s", path);
+}
+
+static void remove_pid(const struct config *c)
+{
+    char path[PATH_MAX];
+
+    (void)snprintf(path, sizeof(path), "%s/run/collect.pid", c->state);
+    (void)unlink(path);
+}
+
+static bool open_journal(struct role *role, struct err *err)
+{
+    const struct config *c = role->config;
+    struct journal_recovery found;
+    const struct journal_options o = {
+        .state_dir = c->state,
+        .role = "collect",
+        .collector = c->collector,
+        .durability = c->collect.durability_write ? JOURNAL_WRITE : JOURNAL_FSYNC,
+        .when_full = c->journal.when_full_drop ? JOURNAL_FULL_DROP_NEW : JOURNAL_FULL_BLOCK,
+        .quota_bytes = (uint64_t)c->journal.quota_mb << 20,
+        .segment_bytes = (uint64_t)c->journal.segment_mb << 20,
+        .keep_ms = c->journal.keep_hours * 3600 * 1000,
+        .checkpoint_ms = c->journal.checkpoint_s * 1000,
+        .queue_bytes = QUEUE_BYTES,
+    };
+
+    if (!journal_open(&o, &role->journal, &found, err)) {
+        return false;
+    }
+    if (found.cut_bytes > 0 || found.damaged > 0 || found.moved) {
+        log_warn("journal recovered; a new one was begun where something was cut",
+                 log_i64("cut_bytes", (int64_t)found.cut_bytes),
+                 log_i64("damaged", (int64_t)found.damaged), log_i64("moved", found.moved));
+    }
+    return true;
+}
+
+static bool open_recorder(struct role *role, struct err *err)
+{
+    const struct config *c = role->config;
+
+    role->budget.limit_bytes = (size_t)c->collect.output_budget_bytes;
+    role->process = (struct process_options){
+        .budget = &role->budget,
+        .end_left_behind = c->collect.left_behind_end,
+    };
+
+    struct recorder_options o = {
+        .collector = c->collector,
+        .journal = role->journal,
+        .record_wait_ms = c->collect.record_wait_ms,
+        .capture = c->collect.capture_payload ? CAPTURE_PAYLOAD : CAPTURE_KEYS,
+        .process = &role->process,
+    };
+    struct recorder *first = recorder_new(&o);
+
+    /* What a predecessor left is recorded before there are slots of our own. */
+    if (!inflight_open(c->state, recorder_interrupted, first, &role->inflight, err)) {
+        recorder_free(first);
+        return false;
+    }
+    recorder_free(first);
+    o.inflight = role->inflight;
+    role->recorder = recorder_new(&o);
+    return true;
+}
+
+static bool listen_all(struct role *role, struct err *err)
+{
+    const struct config *c = role->config;
+    char tokens[PATH_MAX];
+    const struct ingress_options ingress = {
+        .collector = c->collector,
+        .journal = role->journal,
+        .recorder = role->recorder,
+        .sets = &role->sets,
+        .workers = (size_t)c->collect.workers,
+        .queue = (size_t)c->collect.queue,
+        .max_body_bytes = (size_t)c->collect.max_body_bytes,
+        .record_wait_ms = c->collect.record_wait_ms,
+        .deny_unrecorded = c->collect.on_unrecorded_deny,
+    };
+
+    (void)snprintf(tokens, sizeof(tokens), "%s/tokens.json", c->state);
+    role->ingress = ingress_new(&ingress);
+
+    const struct web_options web = {
+        .listen = c->collect.listen,
+        .routes = role->ingress->routes,
+        .n_routes = INGRESS_ROUTES,
+        .tokens_path = tokens,
+        .socket_group = c->collect.socket_group,
+        .tls_cert = c->collect.tls_cert,
+        .tls_key = c->collect.tls_key,
+        .hosts = c->collect.hosts,
+        .max_connections = CONNECTIONS,
+    };
+
+    if (!web_start(&web, &role->web, err)) {
+        return false;
+    }
+    atomic_store(&role->ingress->web, role->web);
+    return true;
+}
+
+/* Signals come by descriptor, to the main thread alone; SIGCHLD stays with `process`. */
+static bool take_signals(int *ret_fd, struct err *err)
+{
+    sigset_t set;
+
+    (void)sigemptyset(&set);
+    (void)sigaddset(&set, SIGTERM);
+    (void)sigaddset(&set, SIGINT);
+    (void)sigaddset(&set, SIGHUP);
+    (void)pthread_sigmask(SIG_BLOCK, &set, NULL);
+
+    int fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+
+    if (fd < 0) {
+        return err_errno(err, errno, "signalfd");
+    }
+    *ret_fd = fd;
+    return true;
+}
+
+/* A connection, and four descriptors for each hook that runs. */
+static void raise_descriptor_limit(void)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+        limit.rlim_cur = limit.rlim_max;
+        (void)setrlimit(RLIMIT_NOFILE, &limit);
+    }
+}
+
+static bool start(struct role *role, struct err *err)
+{
+    raise_descriptor_limit();
+    (void)mallopt(M_ARENA_MAX, MALLOC_ARENAS);
+    if (!process_init(err) || !take_signals(&role->signals, err) ||
+        !make_folders(role->config, err) || !open_journal(role, err) ||
+        !write_pid(role->config, err) || !open_recorder(role, err)) {
+        return false;
+    }
+    reload_record_all(&role->sets, role->recorder);
+    return listen_all(role, err);
+}
+
+/* Everything in the reverse order; half-started roles too. */
+static void stop(struct role *role)
+{
+    web_stop(role->web, STOP_MS);
+    ingress_free(role->ingress);
+    recorder_free(role->recorder);
+    inflight_close(role->inflight);
+    if (role->journal) {
+        remove_pid(role->config);
+    }
+    journal_close(role->journal);
+    fs_closep(&role->signals);
+}
+
+/* ---- Run -------------------------------------------------------------------- */
+
+/* The signal that has come; 0: none. */
+static int next_signal(int fd)
+{
+    struct signalfd_siginfo info;
+
+    return read(fd, &info, sizeof(info)) == (ssize_t)sizeof(info) ? (int)info.ssi_signo : 0;
+}
+
+static void wait_for_the_end(struct role *role)
+{
+    struct pollfd p = { .fd = role->signals, .events = POLLIN };
+    int64_t retired_ms = clock_mono_ms();
+
+    for (;;) {
+        (void)poll(&p, 1, TICK_MS);
+        for (int sig = next_signal(p.fd); sig > 0; sig = next_signal(p.fd)) {
+            if (sig != SIGHUP) {
+                log_info("stopping", log_i64("signal", sig));
+                return;
+            }
+            notify_state("RELOADING=1");
+            reload_run(&role->config_options, role->config, &role->sets, role->recorder);
+            notify_state("READY=1");
+        }
+        process_reap();
+        if (clock_mono_ms() - retired_ms >= RETIRE_MS) {
+            retired_ms = clock_mono_ms();
+            retire_shipped(role->config, role->journal);
+        }
+    }
+}
+
+/* Hook files with a fault are refused before anything is touched. */
+static bool load_hooks(struct role *role)
+{
+    CLEANUP(faults_done) struct faults faults;
+    size_t changed;
+
+    faults_init(&faults);
+
+    bool ok = reload_hooks(role->config, &role->sets, NULL, &faults, &changed);
+
+    faults_print(&faults, stderr);
+    return ok;
+}
+
+static int run_role(const struct cli *cli, struct role *role)
+{
+    struct err err;
+    int code = CLI_DONE;
+
+    if (!make_folder(role->config->state, &err)) {
+        return cli_fail(cli, &err);
+    }
+    if (!load_hooks(role)) {
+        return CLI_USAGE;
+    }
+    if (start(role, &err)) {
+        log_info("collecting", log_str("state", role->config->state),
+                 log_str("listen", role->config->collect.listen[0]));
+        notify_state("READY=1");
+        wait_for_the_end(role);
+        notify_state("STOPPING=1");
+    } else {
+        code = cli_fail(cli, &err);
+    }
+    stop(role);
+    return code;
+}
+
+static int run(const struct cli *cli, int argc, char **argv)
+{
+    static const struct cli_option none[] = { { 0 } };
+    int first = cli_options(cli, argc, argv, none);
+    struct role role = {
+        .config_options = { .file = cli->config, .state = cli->state },
+        .signals = -1,
+    };
+
+    if (first < 0) {
+        return CLI_USAGE;
+    }
+    if (first < argc) {
+        return cli_usage(cli, "takes no operand");
+    }
+    role.config = cli_config(cli);
+    if (!role.config) {
+        return CLI_USAGE;
+    }
+    sets_init(&role.sets);
+
+    int code = run_role(cli, &role);
+
+    sets_done(&role.sets);
+    config_free(role.config);
+    return code;
+}
+
+const struct cli_command collect_command = {
+    "collect",
+    run,
+    "",
+    "Dispatch hooks and record what they did: POST /v1/dispatch and /v1/events on the\n"
+    "listeners of `collect.listen` (a Unix socket in STATE by default), /metrics, /healthz,\n"
+    "/readyz. SIGHUP loads hooks and configuration again; a faulty file leaves what was in\n"
+    "force. SIGTERM and SIGINT let running chains finish for 5 seconds, then cancel them.\n"
+    "\n"
+    "Exit codes: 0 ended by a signal; 2 a fault in the configuration or in a hook file;\n"
+    "3 the state folder or a listener cannot be used.",
+};
