@@ -4,8 +4,10 @@ int main(int argc, char **argv)
 {
     static const struct cli_command *const commands[] = {
         &check_command,
+        &collect_command,
         &config_command,
         &dispatch_command,
+        &token_command,
         &version_command,
     };
 
