@@ -157,6 +157,9 @@ size:
 
 lint: fmt-check check-headers layers docs tidy analyze size
 
+run:
+	@deploy/sample/run.sh
+
 check:
 	@.ci/run
 
@@ -178,6 +181,6 @@ install: all
 clean:
 	rm -rf build
 
-.PHONY: all live check install test contract integration chaos fuzz archives servers check-headers tidy analyze fmt fmt-check layers size docs lint clean
+.PHONY: all run live check install test contract integration chaos fuzz archives servers check-headers tidy analyze fmt fmt-check layers size docs lint clean
 .SECONDARY:
 -include $(shell find build -name '*.d' 2>/dev/null)

@@ -150,9 +150,9 @@ void paint_duration(struct buf *b, int64_t us)
 {
     if (us < 1000) {
         buf_addf(b, "%" PRId64 " us", us);
-    } else if (us < 1000 * 1000) {
+    } else if (us < 1000000) {
         buf_addf(b, "%" PRId64 " ms", us / 1000);
-    } else if (us < 60 * 1000 * 1000) {
+    } else if (us < 60000000) {
         buf_addf(b, "%" PRId64 ".%02" PRId64 " s", us / 1000000, us / 10000 % 100);
     } else {
         buf_addf(b, "%" PRId64 " min %" PRId64 " s", us / 60000000, us / 1000000 % 60);

@@ -3,9 +3,12 @@
 #include <inttypes.h>
 
 #include "collector/base/clock.h"
+#include "collector/base/utf8.h"
 #include "collector/match/matcher.h"
 #include "collector/record/decode.h"
 #include "queries/say.h"
+
+enum { DIGEST_SHOWN = 12 }; /* digits that tell one set from another, for people */
 
 /* Skip reasons are tried in order: what comes before the one that is told was passed. */
 static bool passed_over(const struct execution *x, enum skip_reason reason)
@@ -223,11 +226,33 @@ static struct why_step elsewhere(const struct why_case *c)
 
     return step(WHY_FAILS,
                 say(c->arena,
-                    "the set in force (%.12s…) does not have it; %s it was in the set loaded at "
-                    "%" SLICE_FMT,
-                    c->evaluation->config_digest.ptr, later ? "only later" : "before,",
+                    "the set in force (%" SLICE_FMT "…) does not have it; %s it was in the set "
+                    "loaded at %" SLICE_FMT,
+                    SLICE_ARG(utf8_prefix(c->evaluation->config_digest, DIGEST_SHOWN)),
+                    later ? "only later" : "before,",
                     SLICE_ARG(time_text(c->arena, c->registry->time_us))),
                 c->registry->record_id);
+}
+
+static struct slice out_of_scope(const struct why_case *c)
+{
+    const struct evaluation *e = c->evaluation;
+    struct slice owner = c->definition ? c->definition->agent : (struct slice){ 0 };
+
+    return say(c->arena, "it does not belong to the %s '%" SLICE_FMT "'%s%" SLICE_FMT,
+               e->child ? "child agent" : "agent", SLICE_ARG(e->agent_name),
+               owner.len > 0 ? ", but to " : "", SLICE_ARG(owner));
+}
+
+/* "it is in the set that was in force (5ad74c0f12ab…)". */
+static struct slice in_force(const struct why_case *c)
+{
+    struct slice digest = utf8_prefix(c->evaluation->config_digest, DIGEST_SHOWN);
+
+    if (digest.len == 0) {
+        return say(c->arena, "it is in the set that was in force");
+    }
+    return say(c->arena, "it is in the set that was in force (%" SLICE_FMT "…)", SLICE_ARG(digest));
 }
 
 static struct why_step registration_step(const struct why_case *c)
@@ -238,24 +263,13 @@ static struct why_step registration_step(const struct why_case *c)
         return step(WHY_FAILS, say(c->arena, "it was disabled"), evaluation_id(c));
     }
     if (skipped_for(x, SKIP_SCOPE)) {
-        return step(WHY_FAILS,
-                    say(c->arena, "it does not belong to the %s '%" SLICE_FMT "'%s%" SLICE_FMT,
-                        c->evaluation->child ? "child agent" : "agent",
-                        SLICE_ARG(c->evaluation->agent_name),
-                        c->definition && c->definition->agent.len > 0 ? ", but to " : "",
-                        SLICE_ARG(c->definition ? c->definition->agent : (struct slice){ 0 })),
-                    evaluation_id(c));
+        return step(WHY_FAILS, out_of_scope(c), evaluation_id(c));
     }
     if (skipped_for(x, SKIP_NOT_EXECUTABLE)) {
         return step(WHY_FAILS, say(c->arena, "its file was not executable"), evaluation_id(c));
     }
     if (x || why_case_in_force(c)) {
-        struct slice digest = c->evaluation->config_digest;
-
-        return step(WHY_HOLDS,
-                    say(c->arena, "it is in the set that was in force%s%.*s%s",
-                        digest.len > 0 ? " (" : "", digest.len < 12 ? (int)digest.len : 12,
-                        digest.len > 0 ? digest.ptr : "", digest.len > 0 ? "…)" : ""),
+        return step(WHY_HOLDS, in_force(c),
                     c->registry ? c->registry->record_id : evaluation_id(c));
     }
     return elsewhere(c);

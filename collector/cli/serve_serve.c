@@ -24,6 +24,7 @@ enum {
     IDLE_MS = 60000,
     CONNECTIONS = 256, /* a listener */
     METRICS_BYTES = 16 * 1024,
+    PLACE_BYTES = 64 * 1024, /* where the store is: a path or a dsn */
 };
 
 enum { ROUTES = 6 };
@@ -228,7 +229,7 @@ static int run(const struct cli *cli, int argc, char **argv)
     struct err err;
     int code;
 
-    arena_init(&a, 64 * 1024);
+    arena_init(&a, PLACE_BYTES);
     if (first < 0) {
         return CLI_USAGE;
     }
