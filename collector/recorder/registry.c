@@ -5,10 +5,15 @@
 
 enum { PART_BYTES = 192 * 1024 }; /* of definitions in one record; the rest of it is small */
 
+static bool is_too_long(const struct hook *h)
+{
+    return h->definition.len >= PART_BYTES;
+}
+
 /* A definition that no record could hold leaves its name. */
 static void put_definition(const struct hook *h, struct buf *out)
 {
-    if (h->definition.len < PART_BYTES) {
+    if (!is_too_long(h)) {
         buf_add(out, h->definition);
         return;
     }
@@ -24,8 +29,9 @@ static void take_part(const struct hookset *set, size_t *next, struct buf *out)
     buf_add_char(out, '[');
     for (; *next < set->n_hooks; (*next)++) {
         const struct hook *h = &set->hooks[*next];
+        size_t need = is_too_long(h) ? h->name.len : h->definition.len;
 
-        if (out->len_bytes > 1 && out->len_bytes + h->definition.len > PART_BYTES) {
+        if (out->len_bytes > 1 && out->len_bytes + need > PART_BYTES) {
             break;
         }
         if (out->len_bytes > 1) {
