@@ -123,14 +123,20 @@ void folder_journals_done(struct folder_journals *j)
     *j = (struct folder_journals){ 0 };
 }
 
-/* Make one folder, and its name in the one above durable. */
+/*
+ * Make one folder, and its name in the one above durable. One that is there may
+ * have been made by a predecessor that died before it did that; where we may not
+ * look, it was not one of ours.
+ */
 static bool make_one(const struct journal_io *io, const char *path, const char *above,
                      struct err *err)
 {
-    if (io->mkdir(io->ctx, path) < 0) {
-        return errno == EEXIST ? true : err_errno(err, errno, "make folder %s", path);
+    bool made = io->mkdir(io->ctx, path) == 0;
+
+    if (!made && errno != EEXIST) {
+        return err_errno(err, errno, "make folder %s", path);
     }
-    if (io->sync_dir(io->ctx, above) < 0) {
+    if (io->sync_dir(io->ctx, above) < 0 && (made || errno == EIO)) {
         return err_errno(err, errno, "fsync folder %s", above);
     }
     return true;

@@ -89,7 +89,8 @@ void close_core(struct journal *j)
     while (writer_round(j)) {
     }
 
-    bool sealed = j->segment.fd >= 0 && !j->segment.failed && writer_checkpoint(j, &err);
+    bool sealed = j->segment.fd >= 0 && (!j->segment.failed || room_make(j, 0, &err)) &&
+                  writer_checkpoint(j, &err);
 
     segment_close(&j->segment);
     if (sealed) {

@@ -70,6 +70,10 @@ static bool create(struct journal *j, struct slice carried, uint64_t bytes, stru
                         err)) {
         return false;
     }
+    if (j->segment.failed) { /* what was not durable is void now */
+        j->segment.failed = false;
+        j->segment.end = j->segment.durable;
+    }
     segment_close(&j->segment);
     j->segment = made;
     j->durable_seq = j->next_seq - 1;

@@ -169,8 +169,9 @@ bool segment_read_unsynced(struct segment *s, char *at, struct err *err)
 void segment_close(struct segment *s)
 {
     if (s->fd >= 0) {
-        /* Whatever this leaves behind the last frame is void, or zeros. */
-        (void)!s->io->truncate(s->io->ctx, s->fd, s->failed ? s->durable : s->end);
+        if (!s->failed) { /* else what is settled may be in the page cache alone */
+            (void)!s->io->truncate(s->io->ctx, s->fd, s->end);
+        }
         s->io->close(s->io->ctx, s->fd);
     }
     *s = SEGMENT_NONE;

@@ -48,7 +48,7 @@ bool segment_sync(struct segment *s, struct err *err) MUST_CHECK;
 bool segment_read_unsynced(struct segment *s, char *at, struct err *err) MUST_CHECK;
 
 /*
- * Close it, the rest of its room given back; of a failed one what is not durable,
- * too, as far as the disk lets us. Accepts SEGMENT_NONE.
+ * Close it, the rest of its room given back; a failed one stays as it is. Accepts
+ * SEGMENT_NONE.
  */
 void segment_close(struct segment *s);
