@@ -178,8 +178,9 @@ static bool take_mark(struct journal *j, struct err *err)
 /* Go on where it stopped. */
 static bool go_on(struct journal *j, const struct recovery *r, struct err *err)
 {
-    if (!segment_reopen(j->io, j->dir.text, r->segment, r->end, j->o.segment_bytes, &j->segment,
-                        err) ||
+    struct segment_place at = { r->segment, r->durable_end, r->end };
+
+    if (!segment_reopen(j->io, j->dir.text, &at, j->o.segment_bytes, &j->segment, err) ||
         !sign_mark(j, err)) {
         return false;
     }
@@ -192,9 +193,10 @@ static bool go_on(struct journal *j, const struct recovery *r, struct err *err)
 /* Cut the torn tail, if there is one, and leave the mark where readers may go. */
 static bool cut(struct journal *j, const struct recovery *r, struct err *err)
 {
+    struct segment_place at = { r->segment, r->durable_end, r->end };
     struct segment s = SEGMENT_NONE;
 
-    if (!segment_reopen(j->io, j->dir.text, r->segment, r->end, 0, &s, err)) {
+    if (!segment_reopen(j->io, j->dir.text, &at, 0, &s, err)) {
         return false;
     }
     if (r->cut_bytes > 0) {

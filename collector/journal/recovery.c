@@ -88,9 +88,15 @@ static bool pass_over(struct walk *w, struct recovery *r, struct err *err)
     return false;
 }
 
-static void keep(struct walk *w, const struct format_frame *f, struct sealing *sealing,
-                 struct recovery *r)
+static void keep(struct walk *w, const struct format_frame *f, uint64_t marked,
+                 struct sealing *sealing, struct recovery *r)
 {
+    if (r->segment != w->segment) {
+        r->durable_end = FORMAT_HEAD_BYTES;
+    }
+    if (f->seq <= marked) {
+        r->durable_end = w->scan.behind;
+    }
     r->last_seq = f->seq;
     r->segment = w->segment;
     r->end = w->scan.behind;
@@ -99,9 +105,11 @@ static void keep(struct walk *w, const struct format_frame *f, struct sealing *s
     }
 }
 
-static bool read_frames(struct walk *w, uint64_t void_from, struct sealing *sealing,
+static bool read_frames(struct walk *w, const struct mark *mark, struct sealing *sealing,
                         struct recovery *r, struct err *err)
 {
+    uint64_t marked = mark ? mark_durable(mark) : 0;
+    uint64_t void_from = mark ? mark_void(mark) : 0;
     bool more = true;
 
     while (more) {
@@ -116,7 +124,7 @@ static bool read_frames(struct walk *w, uint64_t void_from, struct sealing *seal
             break; /* told to be lost: it must not come back */
         }
         if (at == WALK_FRAME) {
-            keep(w, &f, sealing, r);
+            keep(w, &f, marked, sealing, r);
         } else {
             more = pass_over(w, r, err);
         }
@@ -140,12 +148,14 @@ bool recovery_read(const struct journal_io *io, const char *dir, struct slice jo
     r.last_seq = w.next_seq - 1;
     r.segment = w.segment;
     r.end = w.scan.offset;
-    if (!read_frames(&w, mark ? mark_void(mark) : 0, sealing, &r, err)) {
+    r.durable_end = FORMAT_HEAD_BYTES;
+    if (!read_frames(&w, mark, sealing, &r, err)) {
         return false;
     }
     if (r.segment != w.segment) { /* no frame of the last one is kept */
         r.segment = w.segment;
         r.end = FORMAT_HEAD_BYTES;
+        r.durable_end = FORMAT_HEAD_BYTES;
     }
     *ret = r;
     return true;

@@ -15,6 +15,7 @@ struct recovery {
     uint64_t last_seq;    /* of the last valid frame that is kept; readers may go so far */
     uint64_t segment;     /* first sequence of the last segment */
     uint64_t end;         /* offset in it behind that frame: where to cut, or to go on */
+    uint64_t durable_end; /* offset in it behind the last frame that the mark calls durable */
     uint64_t cut_bytes;   /* of a torn tail behind it; 0: there is none */
     uint64_t damaged;     /* durable frames that are not valid any more */
     bool unsound;         /* a segment's head is damaged: it cannot be sealed on */

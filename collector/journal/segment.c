@@ -108,20 +108,43 @@ bool segment_create(const struct journal_io *io, const char *dir, const struct f
     return true;
 }
 
-bool segment_reopen(const struct journal_io *io, const char *dir, uint64_t first_seq, uint64_t end,
+/* Write the bytes from `from` to the end again, as they are read. */
+static bool write_again(struct segment *s, uint64_t from, struct err *err)
+{
+    char bytes[16 * 1024];
+
+    while (from < s->end) {
+        uint64_t left = s->end - from;
+        ssize_t n = s->io->pread(s->io->ctx, s->fd, bytes,
+                                 left < sizeof(bytes) ? left : sizeof(bytes), from);
+
+        if (n <= 0) {
+            errno = n == 0 ? EIO : errno;
+            return disk_error(err, "read");
+        }
+        if (!write_all(s, (struct slice){ .ptr = bytes, .len = (size_t)n }, from, err)) {
+            return false;
+        }
+        from += (uint64_t)n;
+    }
+    return true;
+}
+
+bool segment_reopen(const struct journal_io *io, const char *dir, const struct segment_place *at,
                     uint64_t size_bytes, struct segment *ret, struct err *err)
 {
     struct folder_path path;
-    struct segment s = { .io = io, .first_seq = first_seq, .end = end, .size = size_bytes };
+    struct segment s = { .io = io, .first_seq = at->first_seq, .end = at->end, .size = size_bytes };
 
-    if (!folder_segment_path(dir, first_seq, &path, err)) {
+    if (!folder_segment_path(dir, at->first_seq, &path, err)) {
         return false;
     }
     s.fd = io->open(io->ctx, path.text, O_RDWR);
     if (s.fd < 0) {
         return disk_error(err, "open");
     }
-    if ((end < size_bytes && !reserve(&s, err)) || !segment_sync(&s, err)) {
+    if ((at->end < size_bytes && !reserve(&s, err)) || !write_again(&s, at->durable, err) ||
+        !segment_sync(&s, err)) {
         io->close(io->ctx, s.fd);
         return false;
     }

@@ -34,8 +34,19 @@ bool segment_create(const struct journal_io *io, const char *dir, const struct f
                     struct slice carried, uint64_t size_bytes, struct segment *ret, struct err *err)
     MUST_CHECK;
 
-/* Go on in one that ends at `end`; all up to there is synced first. */
-bool segment_reopen(const struct journal_io *io, const char *dir, uint64_t first_seq, uint64_t end,
+/* Where a segment of a predecessor goes on. */
+struct segment_place {
+    uint64_t first_seq;
+    uint64_t durable; /* offset behind what is surely durable */
+    uint64_t end;     /* offset behind the last frame to keep */
+};
+
+/*
+ * Go on in one that a predecessor left. What is kept and not surely durable is
+ * written again and synced: after a failed sync the kernel takes pages for clean
+ * that never reached the disk, and a sync alone would not write them.
+ */
+bool segment_reopen(const struct journal_io *io, const char *dir, const struct segment_place *at,
                     uint64_t size_bytes, struct segment *ret, struct err *err) MUST_CHECK;
 
 /* Append whole frames. After a failure the segment is failed. */
