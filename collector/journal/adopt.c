@@ -46,6 +46,15 @@ static uint64_t generation_of(const struct journal *j, const char *dir, struct s
     return generation_in_heads(j, dir, id);
 }
 
+/* A journal without segments is the rest of one that was being removed. */
+static bool is_empty(const struct journal *j, const char *dir)
+{
+    CLEANUP(folder_segments_done) struct folder_segments s = { 0 };
+    struct err err;
+
+    return folder_segments(j->io, dir, &s, &err) && s.n == 0;
+}
+
 /* The journal in use: the highest generation. */
 static bool find_last(struct journal *j, struct candidate *ret, bool *ret_found, struct err *err)
 {
@@ -60,6 +69,10 @@ static bool find_last(struct journal *j, struct candidate *ret, bool *ret_found,
 
         if (!folder_path(&c.dir, err, "%s/%s", j->role_dir.text, c.id.text)) {
             return false;
+        }
+        if (is_empty(j, c.dir.text)) {
+            folder_remove(j->io, c.dir.text);
+            continue;
         }
         c.generation = generation_of(j, c.dir.text, id_slice(&c.id));
         if (!*ret_found || c.generation >= ret->generation) {
@@ -257,6 +270,16 @@ static bool recover(struct journal *j, struct journal_recovery *ret, struct err 
     return cut(j, &r, err) && birth_begin(j, err);
 }
 
+/* A predecessor may have died between a rename and the sync of its folder. */
+static bool sync_names(struct journal *j, struct err *err)
+{
+    if (j->io->sync_dir(j->io->ctx, j->role_dir.text) < 0 ||
+        j->io->sync_dir(j->io->ctx, j->dir.text) < 0) {
+        return err_errno(err, errno, "fsync folder %s", j->dir.text);
+    }
+    return true;
+}
+
 bool adopt_last(struct journal *j, struct journal_recovery *ret, struct err *err)
 {
     struct candidate c;
@@ -274,7 +297,7 @@ bool adopt_last(struct journal *j, struct journal_recovery *ret, struct err *err
     j->generation = c.generation;
     id_bytes(id_slice(&c.id), j->id_bytes);
     folder_remove_unborn(j->io, j->dir.text);
-    if (!take_mark(j, err) || !recover(j, ret, err)) {
+    if (!sync_names(j, err) || !take_mark(j, err) || !recover(j, ret, err)) {
         return false;
     }
     end_others(j);

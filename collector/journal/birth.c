@@ -82,7 +82,8 @@ static bool publish(struct journal *j, struct newborn *n, struct err *err)
     }
     if (j->io->sync_dir(j->io->ctx, j->role_dir.text) < 0) {
         (void)err_errno(err, errno, "fsync folder %s", j->role_dir.text);
-        folder_remove(j->io, n->dir.text);
+        /* Nameless again, or whole: never half a journal under its name. */
+        (void)!j->io->rename(j->io->ctx, n->dir.text, n->unborn.text);
         return false;
     }
     return true;
