@@ -2,19 +2,23 @@
 
 #include <inttypes.h>
 
+#include "collector/base/utf8.h"
+
 /*
  * A line an event: time, event, tool, decision, duration, what ran; below it,
  * indented, the hooks that somebody has to know of and why others did not run.
  */
 
 enum {
-    LINE_BYTES = 4096,
+    LINE_BYTES = 16 * 1024,
     CLOCK_COLUMNS = 12,
     EVENT_COLUMNS = 12,
-    TOOL_COLUMNS = 20,
+    TOOL_COLUMNS = 24, /* MultiReplaceStringInFile */
     DECISION_COLUMNS = 11,
     DURATION_COLUMNS = 8,
     DETAIL_INDENT = 16,
+    SUMMARY_AT =
+        CLOCK_COLUMNS + EVENT_COLUMNS + TOOL_COLUMNS + DECISION_COLUMNS + DURATION_COLUMNS + 8,
 };
 
 static const int64_t day_us = 24LL * 3600 * 1000 * 1000;
@@ -70,7 +74,7 @@ static void add_skipped(struct buf *b, const struct evaluation *e)
     buf_add_char(b, ')');
 }
 
-/* "2 ran, 3 skipped (…)". */
+/* "2 ran, 3 skipped (…)": the end of the line, or where it is too narrow a line of its own. */
 static void summary_column(const struct paint *p, const struct evaluation *e)
 {
     CLEANUP(buf_done) struct buf b;
@@ -86,8 +90,14 @@ static void summary_column(const struct paint *p, const struct evaluation *e)
     if (b.len_bytes == 0) {
         buf_add(&b, SLICE("no hooks"));
     }
+    if (p->width > 0 && SUMMARY_AT + utf8_count(buf_slice(&b)) > (size_t)p->width) {
+        (void)fputc('\n', p->out);
+        paint_paragraph(p, COLOR_DIM, DETAIL_INDENT, buf_slice(&b));
+        return;
+    }
     gap_between(p);
     paint_text(p, COLOR_DIM, buf_slice(&b), 0);
+    (void)fputc('\n', p->out);
 }
 
 /* "slow-check: timed out after 2.00 s, let through (failMode allow)". */
@@ -111,27 +121,33 @@ static void add_failure(struct buf *b, const struct execution *x)
     }
 }
 
-/* What one hook did, behind its name. */
+static void add_skip(struct buf *b, const struct execution *x)
+{
+    buf_addf(b, "skipped: %s", skip_reason_name(x->skip_reason));
+    if (x->skip_reason == SKIP_MATCHER) {
+        buf_addf(b, " '%" SLICE_FMT "'", SLICE_ARG(x->matcher));
+    }
+}
+
+/* "deny in 14 ms: Not permitted."; of a failure its last words instead of a reason. */
 static void add_outcome(struct buf *b, const struct execution *x)
 {
-    if (x->decision == DECISION_SKIPPED) {
-        buf_addf(b, "skipped: %s", skip_reason_name(x->skip_reason));
-        if (x->skip_reason == SKIP_MATCHER) {
-            buf_addf(b, " '%" SLICE_FMT "'", SLICE_ARG(x->matcher));
-        }
-    } else if (x->decision == DECISION_ERROR) {
+    struct slice said = x->decision == DECISION_ERROR ? x->stderr_tail : x->reason.text;
+
+    if (x->decision == DECISION_ERROR) {
         add_failure(b, x);
     } else {
-        buf_addf(b, "%s", decision_name(x->decision));
-        if (x->blank_reason) {
-            buf_add(b, SLICE(" (its reason was blank, so it counted for nothing)"));
-        }
+        buf_addf(b, "%s in ", decision_name(x->decision));
+        paint_duration(b, x->duration_us);
     }
-    if (x->matcher_mode == MATCHER_EXACT_FALLBACK) {
-        buf_add(b, SLICE(" (pattern unusable, compared as an exact string)"));
+    if (x->blank_reason) {
+        buf_add(b, SLICE(" (its reason was blank, so it counted for nothing)"));
     }
-    if (x->reason.text.len > 0) {
-        buf_addf(b, ": %" SLICE_FMT, SLICE_ARG(x->reason.text));
+    if (x->left_behind > 0) {
+        buf_addf(b, ", left %" PRIu32 " processes behind", x->left_behind);
+    }
+    if (said.len > 0) {
+        buf_addf(b, ": %" SLICE_FMT, SLICE_ARG(said));
     }
 }
 
@@ -144,13 +160,13 @@ static void hook_line(const struct paint *p, const struct execution *x, bool all
     if (all) {
         buf_addf(&b, "%s  ", tier_name(x->tier));
     }
-    add_outcome(&b, x);
-    if (x->decision != DECISION_SKIPPED && !x->timed_out) {
-        buf_add(&b, SLICE(", "));
-        paint_duration(&b, x->duration_us);
+    if (x->decision == DECISION_SKIPPED) {
+        add_skip(&b, x);
+    } else {
+        add_outcome(&b, x);
     }
-    if (x->left_behind > 0) {
-        buf_addf(&b, ", left %" PRIu32 " processes behind", x->left_behind);
+    if (x->matcher_mode == MATCHER_EXACT_FALLBACK) {
+        buf_add(&b, SLICE(" (pattern unusable, compared as an exact string)"));
     }
     paint_paragraph(p, paint_decision_color(x->decision), DETAIL_INDENT, buf_slice(&b));
 }
@@ -195,7 +211,6 @@ static void evaluation_lines(const struct paint *p, const struct evaluation *e, 
                slice_from_cstr(decision_name(e->final_decision)), DECISION_COLUMNS);
     duration_column(p, e->duration_us);
     summary_column(p, e);
-    (void)fputc('\n', p->out);
     evaluation_details(p, e, all);
 }
 

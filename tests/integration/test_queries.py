@@ -119,7 +119,8 @@ def test_the_timeline_is_for_people(hooktrail):
     done = hooktrail.run("trace", THREAD)
     assert done.returncode == 0
     assert "lookup-owner  timed out after 1." in done.stdout
-    assert "deny-destructive-commands  deny: Destructive commands" in done.stdout
+    assert "ticket-comment  failed with exit code 7, failMode allow: ticket:" in done.stdout
+    assert "ms: Destructive commands" in done.stdout
     assert "child agent code_reviewer" in done.stdout
     assert "\033" not in done.stdout
 

@@ -254,10 +254,10 @@ static void a_timeline_names_who_decided_what_failed_and_how_many_were_skipped(v
 
     shows(text, "thread t1  4 evaluations in 5.00 s: 1 blocked, 0 asked");
     shows(text, "1 ran, 3 skipped (2 matcher, 1 short_circuit)");
-    shows(text, "guard  deny: Not permitted., 14 ms");
+    shows(text, "guard  deny in 14 ms: Not permitted.");
     shows(text, "slow  timed out after 2.04 s, failMode allow");
     shows(text, "child agent reviewer");
-    shows(text, "tool ends     ListDir               failed  call c9");
+    shows(text, "tool ends     ListDir                   failed  call c9");
     shows(text, "Stop/prompt");
     assert_null(strstr(text, "quiet"));
     assert_null(strstr(text, "late"));
@@ -280,6 +280,19 @@ static void all_shows_each_hook_and_each_tool_execution(void **state)
     shows(text, "other  user-global  skipped: matcher 'ReadFile'");
     shows(text, "tool starts");
     shows(text, "\033[31m");
+    free(text);
+}
+
+static void a_narrow_terminal_breaks_lines_instead_of_hiding_their_end(void **state)
+{
+    CLEANUP(arena_clear) struct arena a;
+
+    (void)state;
+
+    struct trace t = ask(&a, (struct trace_options){ 0 });
+    char *text = drawn(&t, (struct paint){ .width = 80 }, false);
+
+    shows(text, "\n                1 ran, 3 skipped (2 matcher, 1 short_circuit)\n");
     free(text);
 }
 
@@ -323,6 +336,7 @@ int main(void)
         STORY_TEST(a_record_is_told_as_the_bytes_that_were_journalled),
         STORY_TEST(a_timeline_names_who_decided_what_failed_and_how_many_were_skipped),
         STORY_TEST(all_shows_each_hook_and_each_tool_execution),
+        STORY_TEST(a_narrow_terminal_breaks_lines_instead_of_hiding_their_end),
         STORY_TEST(an_evaluation_comes_with_the_other_chain_of_its_dispatch),
     };
 
