@@ -1,0 +1,236 @@
+/* hooktrail status: which roles run, what the journals hold, how far each sink is. */
+#include "collector/cli/commands.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "collector/journal/reader.h"
+
+struct status {
+    json_t *journals;
+    json_t *sinks;
+    bool broken;
+};
+
+/* ---- Roles ------------------------------------------------------------------ */
+
+/* A role's pid file says 0 when there is none. */
+static long pid_of(const char *state, const char *role)
+{
+    char path[PATH_MAX];
+    char text[32] = "";
+
+    (void)snprintf(path, sizeof(path), "%s/run/%s.pid", state, role);
+
+    FILE *f = fopen(path, "re");
+
+    if (!f) {
+        return 0;
+    }
+    (void)fgets(text, sizeof(text), f);
+    (void)fclose(f);
+    return strtol(text, NULL, 10);
+}
+
+static json_t *roles_of(const char *state, bool *broken)
+{
+    static const char *const names[] = { "collect", "ship", "serve" };
+    json_t *roles = json_array();
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        long pid = pid_of(state, names[i]);
+        bool alive = pid > 0 && (kill((pid_t)pid, 0) == 0 || errno == EPERM);
+        const char *word = alive ? "running" : pid > 0 ? "died" : "not running";
+
+        *broken = *broken || (pid > 0 && !alive);
+        (void)json_array_append_new(roles, json_pack("{ss,ss,sI}", "role", names[i], "state", word,
+                                                     "pid", (json_int_t)(alive ? pid : 0)));
+    }
+    return roles;
+}
+
+/* ---- Journals --------------------------------------------------------------- */
+
+static json_int_t bytes_of(const char *dir)
+{
+    json_int_t bytes = 0;
+    DIR *d = opendir(dir);
+    struct stat st;
+
+    for (const struct dirent *e = d ? readdir(d) : NULL; e; e = readdir(d)) {
+        if (fstatat(dirfd(d), e->d_name, &st, 0) == 0 && S_ISREG(st.st_mode)) {
+            bytes += st.st_blocks * 512;
+        }
+    }
+    if (d) {
+        (void)closedir(d);
+    }
+    return bytes;
+}
+
+static bool add_journal(void *ctx, const struct journal_info *info)
+{
+    struct status *s = ctx;
+
+    (void)json_array_append_new(s->journals,
+                                json_pack("{ss,ss,sI,sI,sI,sb}", "journal", info->id.text, "role",
+                                          info->role, "first_seq", (json_int_t)info->first_seq,
+                                          "durable_seq", (json_int_t)info->durable_seq, "bytes",
+                                          bytes_of(info->dir), "open", info->open));
+    return true;
+}
+
+/* ---- Sinks ------------------------------------------------------------------ */
+
+/* Records that are durable and that the sink has not. */
+static json_int_t lag_of(const json_t *journals, const json_t *positions)
+{
+    json_int_t lag = 0;
+    const json_t *j;
+    size_t i;
+
+    json_array_foreach(journals, i, j)
+    {
+        const char *id = json_string_value(json_object_get(j, "journal"));
+        json_int_t last = json_integer_value(json_object_get(j, "durable_seq"));
+        json_int_t first = json_integer_value(json_object_get(j, "first_seq"));
+        json_int_t next = json_integer_value(json_object_get(positions, id));
+
+        next = next > first ? next : first;
+        lag += last >= next ? last - next + 1 : 0;
+    }
+    return lag;
+}
+
+static void add_sink(struct status *s, const struct config *c, const char *name)
+{
+    char path[PATH_MAX];
+
+    (void)snprintf(path, sizeof(path), "%s/sinks/%s.positions.json", c->state, name);
+
+    json_t *file = json_load_file(path, 0, NULL);
+    const char *state = json_string_value(json_object_get(file, "state"));
+    const char *error = json_string_value(json_object_get(file, "error"));
+    const char *time = json_string_value(json_object_get(file, "time"));
+
+    s->broken = s->broken || (state && strcmp(state, "broken") == 0);
+    (void)json_array_append_new(s->sinks,
+                                json_pack("{ss,ss,sI,sI,ss*,ss*}", "sink", name, "state",
+                                          state ? state : "not started", "lag",
+                                          lag_of(s->journals, json_object_get(file, "positions")),
+                                          "dead", json_integer_value(json_object_get(file, "dead")),
+                                          "error", error && *error ? error : NULL, "time", time));
+    json_decref(file);
+}
+
+/* ---- Output ----------------------------------------------------------------- */
+
+/* A table of an array of objects: a column a key. */
+static void print_table(const struct cli *cli, const json_t *rows, const char *const *keys,
+                        const char *const *heads, size_t columns)
+{
+    CLEANUP(cli_table_done) struct cli_table t;
+    const json_t *row;
+    size_t i;
+
+    cli_table_init(&t, cli, heads, columns);
+    json_array_foreach(rows, i, row)
+    {
+        for (size_t k = 0; k < columns; k++) {
+            const json_t *v = json_object_get(row, keys[k]);
+
+            if (json_is_integer(v)) {
+                cli_table_cellf(&t, CLI_PLAIN, "%lld", (long long)json_integer_value(v));
+            } else {
+                const char *text =
+                    json_is_boolean(v) ? (json_is_true(v) ? "yes" : "no") : json_string_value(v);
+                bool bad = text && (strcmp(text, "broken") == 0 || strcmp(text, "died") == 0);
+
+                cli_table_cell(&t, bad ? CLI_RED : CLI_PLAIN, slice_from_cstr(text ? text : "-"));
+            }
+        }
+    }
+    cli_table_print(&t);
+    (void)fputc('\n', stdout);
+}
+
+static void print_all(const struct cli *cli, const json_t *all)
+{
+    static const char *const role_keys[] = { "role", "state", "pid" };
+    static const char *const role_heads[] = { "ROLE", "STATE", ">PID" };
+    static const char *const journal_keys[] = { "journal",     "role",  "first_seq",
+                                                "durable_seq", "bytes", "open" };
+    static const char *const journal_heads[] = { "JOURNAL",  "ROLE",   ">FIRST",
+                                                 ">DURABLE", ">BYTES", "OPEN" };
+    static const char *const sink_keys[] = { "sink", "state", "lag", "dead", "error" };
+    static const char *const sink_heads[] = { "SINK", "STATE", ">LAG", ">DEAD", "LAST ERROR" };
+
+    print_table(cli, json_object_get(all, "roles"), role_keys, role_heads, 3);
+    print_table(cli, json_object_get(all, "journals"), journal_keys, journal_heads, 6);
+    print_table(cli, json_object_get(all, "sinks"), sink_keys, sink_heads, 5);
+}
+
+static int report(const struct cli *cli, const struct config *c)
+{
+    struct status s = { .journals = json_array(), .sinks = json_array() };
+    json_t *roles = roles_of(c->state, &s.broken);
+    struct err err;
+    int code = CLI_DONE;
+
+    if (!journal_list(c->state, add_journal, &s, &err)) {
+        code = cli_fail(cli, &err);
+    }
+    for (size_t i = 0; i < c->n_sinks; i++) {
+        add_sink(&s, c, c->sinks[i].name);
+    }
+
+    json_t *all = json_pack("{ss,sb,so,so,so}", "state", c->state, "broken", s.broken, "roles",
+                            roles, "journals", s.journals, "sinks", s.sinks);
+
+    if (code == CLI_DONE && cli->json) {
+        code = cli_print_json(cli, all);
+    } else if (code == CLI_DONE) {
+        print_all(cli, all);
+    }
+    json_decref(all);
+    return code == CLI_DONE && s.broken ? CLI_NEGATIVE : code;
+}
+
+static int run(const struct cli *cli, int argc, char **argv)
+{
+    static const struct cli_option none[] = { { 0 } };
+    int first = cli_options(cli, argc, argv, none);
+
+    if (first < 0) {
+        return CLI_USAGE;
+    }
+    if (first < argc) {
+        return cli_usage(cli, "takes no operand");
+    }
+
+    struct config *c = cli_config(cli);
+
+    if (!c) {
+        return CLI_USAGE;
+    }
+
+    int code = report(cli, c);
+
+    config_free(c);
+    return code;
+}
+
+const struct cli_command status_command = {
+    "status",
+    run,
+    "[--json]",
+    "Which roles run, what each journal holds, how far each sink is behind, and its last error.\n"
+    "\n"
+    "Exit codes: 0 nothing is broken; 1 a role died or a sink is broken; 3 the state folder\n"
+    "cannot be read.",
+};
