@@ -3,6 +3,7 @@
 #include "collector/base/clock.h"
 #include "collector/base/utf8.h"
 #include "collector/record/decode.h"
+#include "collector/record/payload.h"
 
 enum {
     DECODE_BYTES = 4 * RECORD_MAX_BYTES,
