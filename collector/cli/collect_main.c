@@ -7,6 +7,8 @@ int main(int argc, char **argv)
         &collect_command,
         &config_command,
         &dispatch_command,
+        &status_command,
+        &tail_command,
         &token_command,
         &version_command,
     };

@@ -32,9 +32,11 @@ static long pid_of(const char *state, const char *role)
     if (!f) {
         return 0;
     }
-    (void)fgets(text, sizeof(text), f);
+
+    bool ok = fgets(text, sizeof(text), f) != NULL;
+
     (void)fclose(f);
-    return strtol(text, NULL, 10);
+    return ok ? strtol(text, NULL, 10) : 0;
 }
 
 static json_t *roles_of(const char *state, bool *broken)
