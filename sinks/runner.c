@@ -8,6 +8,7 @@ enum {
     FIRST_PAUSE_MS = 100,
     LIMIT_PAUSE_MS = 30 * 1000,
     IDLE_WAIT_MS = 500,
+    FLUSH_MS = 1000,
     CUT_LOOK_MS = 3600 * 1000, /* cuts are by whole days */
     CUT_PAUSE_MS = 20,         /* between two steps: readers and deliveries come first */
 };
@@ -80,10 +81,25 @@ static void flush(struct runner *n, bool now)
     }
 }
 
+/* A single run waits a while for a sink that is away, and not for a person. */
+static bool gives_up(const struct runner *n)
+{
+    return n->o->once &&
+           (n->pump.health == PUMP_BROKEN || clock_mono_ms() - n->progress_ms > n->o->patience_ms);
+}
+
+/* The file is due every second, also while the sink is away for long. */
 static void pause_for(struct runner *n, int64_t pause_ms)
 {
+    int64_t end_ms = clock_mono_ms() + pause_ms;
+    int left_ms = clock_left_ms(end_ms);
+
     flush(n, false);
-    (void)stop_pause(n->o->stop, pause_ms);
+    while (left_ms > 0 && !gives_up(n) &&
+           !stop_pause(n->o->stop, left_ms < FLUSH_MS ? left_ms : FLUSH_MS)) {
+        flush(n, false);
+        left_ms = clock_left_ms(end_ms);
+    }
 }
 
 /* The sink is open, and the source stands where it does. False: paused, try again. */
@@ -110,12 +126,6 @@ static void settle(struct runner *n, struct slice journal, uint64_t next)
     n->o->source->ops->settled(n->o->source, journal, next);
     positions_set(&n->positions, journal, next);
     n->progress_ms = clock_mono_ms();
-}
-
-/* Has a single run waited long enough for a sink that takes nothing? */
-static bool gives_up(const struct runner *n)
-{
-    return n->o->once && clock_mono_ms() - n->progress_ms > n->o->patience_ms;
 }
 
 /* Until the span is settled, or the sink closed, or it is time to end. */

@@ -16,7 +16,7 @@
 #include "collector/cli/ship_fleet.h"
 
 enum {
-    LOOK_EVERY_MS = 200, /* whether a single run is done */
+    LOOK_EVERY_MS = 50, /* whether a single run is done */
     QUEUE_BYTES = 1024 * 1024,
 };
 static const uint64_t MIB = 1024 * 1024;

@@ -93,7 +93,7 @@ static struct digest leaf_of(struct slice bytes)
     return digest_of_parts(parts, COUNT_OF(parts));
 }
 
-struct sink_samples *sink_samples_new(uint64_t seq, size_t n)
+struct sink_samples *sink_samples_at(uint64_t seq, size_t n, int64_t time_us)
 {
     struct sink_samples *s = xcalloc(1, sizeof(*s));
 
@@ -103,13 +103,12 @@ struct sink_samples *sink_samples_new(uint64_t seq, size_t n)
     for (size_t i = 0; i < n; i++) {
         struct id id = id_new();
         bool is_tool = (seq + i) % 2 == 0;
-        int64_t time_us = (SAMPLE_TIME_S + (int64_t)(seq + i)) * 1000000;
 
         buf_init(&s->bytes[i], RECORD_MAX_BYTES);
         if (is_tool) {
-            add_tool(&s->bytes[i], &id, time_us);
+            add_tool(&s->bytes[i], &id, time_us + (int64_t)i * 1000000);
         } else {
-            add_evaluation(&s->bytes[i], &id, time_us);
+            add_evaluation(&s->bytes[i], &id, time_us + (int64_t)i * 1000000);
         }
         s->list[i].seq = seq + i;
         s->list[i].type = is_tool ? RECORD_TOOL_EXECUTION : RECORD_HOOK_EVALUATION;
@@ -117,6 +116,11 @@ struct sink_samples *sink_samples_new(uint64_t seq, size_t n)
         s->list[i].leaf = leaf_of(s->list[i].json);
     }
     return s;
+}
+
+struct sink_samples *sink_samples_new(uint64_t seq, size_t n)
+{
+    return sink_samples_at(seq, n, (SAMPLE_TIME_S + (int64_t)seq) * 1000000);
 }
 
 const struct sink_record *sink_samples_list(const struct sink_samples *s)

@@ -27,6 +27,8 @@ int sink_contract_run(const struct sink_subject *subject);
  */
 struct sink_samples;
 struct sink_samples *sink_samples_new(uint64_t seq, size_t n);
+/* The same with the time of the first; they are a second apart. */
+struct sink_samples *sink_samples_at(uint64_t seq, size_t n, int64_t time_us);
 const struct sink_record *sink_samples_list(const struct sink_samples *s);
 void sink_samples_free(struct sink_samples *s);
 void sink_samples_freep(struct sink_samples **s); /* for CLEANUP */

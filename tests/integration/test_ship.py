@@ -1,0 +1,252 @@
+"""`hooktrail ship`: from the journals into the store, exactly once, whatever dies when."""
+import json
+import os
+import pathlib
+import random
+import signal
+import sqlite3
+import subprocess
+import time
+
+import pytest
+
+TOP = pathlib.Path(__file__).resolve().parents[2]
+BIN = os.environ.get("HOOKTRAIL_BIN", str(TOP / "build/hooktrail"))
+FILL = TOP / "build/obj/tests/unit/sinks/fill_journal"
+KILLS = 200 if os.environ.get("HOOKTRAIL_CHAOS") == "long" else 20
+BATCH = 400  # records between two kills
+
+
+@pytest.fixture(scope="session")
+def fill():
+    """A tool that writes journals: fill(state, n) gives the journal's id and last sequence."""
+    subprocess.run(["make", "-s", str(FILL.relative_to(TOP))], cwd=TOP, check=True)
+
+    def run(state, n, poisoned=0, days=0):
+        out = subprocess.run([FILL, state, str(n), str(poisoned), str(days)], check=True,
+                             capture_output=True, text=True, timeout=60).stdout.split()
+        return out[0], int(out[1])
+
+    return run
+
+
+@pytest.fixture
+def state(tmp_path):
+    folder = tmp_path / "state"
+    folder.mkdir()
+    return folder
+
+
+def hooktrail(state, *args, config=None, timeout=60):
+    options = ["--config", str(config)] if config else []
+    return subprocess.run([BIN, *options, "--state", str(state), *args],
+                          capture_output=True, text=True, timeout=timeout)
+
+
+def ship_once(state, **kw):
+    done = hooktrail(state, "ship", "--once", **kw)
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+def query(state, sql):
+    with sqlite3.connect(f"file:{state}/hooktrail.db?mode=ro", uri=True) as db:
+        return db.execute(sql).fetchall()
+
+
+RECORDS = """(SELECT journal, seq FROM hook_evaluation UNION ALL SELECT journal, seq FROM tool_execution
+              UNION ALL SELECT journal, seq FROM audit_record)"""
+
+
+def assert_whole(state, journal, last):
+    """Every record of the journal once, the roll-ups alike, the position behind the last."""
+    assert query(state, f"SELECT count(*), count(DISTINCT seq), min(seq) FROM {RECORDS} "
+                        f"WHERE journal = '{journal}' AND seq <= {last}") == [(last, last, 1)]
+    (evaluations,), = query(state, "SELECT count(*) FROM hook_evaluation")
+    assert query(state, "SELECT sum(n) FROM evaluation_minute") == [(evaluations,)]
+    assert query(state, "SELECT count(*) FROM hook_execution") == [(2 * evaluations,)]
+    assert query(state, "SELECT sum(n) FROM hook_minute") == [(3 * evaluations,)]
+    (position,), = query(state, f"SELECT next_seq FROM position WHERE journal = '{journal}'")
+    assert position > last
+
+
+def positions(state, sink="sqlite"):
+    return json.loads((state / "sinks" / f"{sink}.positions.json").read_text())
+
+
+class Ship:
+    """A ship in the background."""
+
+    def __init__(self, state, config=None):
+        options = ["--config", str(config)] if config else []
+        self.process = subprocess.Popen([BIN, *options, "--state", str(state), "ship"],
+                                        stderr=subprocess.PIPE, text=True)
+
+    def __enter__(self):
+        return self.process
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.communicate(timeout=10)
+
+
+def wait_for(condition, seconds=20):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it did not come about in time"
+        time.sleep(0.02)
+
+
+def test_what_is_in_the_journals_is_in_the_store_once(state, fill):
+    journal, last = fill(state, 1000)
+    ship_once(state)
+    ship_once(state)
+    assert_whole(state, journal, last)
+    told = positions(state)
+    assert told["state"] == "ok" and told["configured"] is True
+    assert told["positions"][journal] > last
+
+
+def test_without_a_journal_a_single_run_ends_well(state):
+    ship_once(state)
+    assert query(state, f"SELECT count(*) FROM {RECORDS}") == [(0,)]
+
+
+def test_killed_at_random_moments_it_stores_each_record_once(state, fill):
+    journal = None
+    last = 0
+    for _ in range(KILLS):
+        with Ship(state) as ship:
+            found, last = fill(state, BATCH)
+            journal = journal or found
+            assert found == journal
+            time.sleep(random.uniform(0, 0.15))
+            ship.kill()
+    ship_once(state)
+    assert_whole(state, journal, last)
+
+
+def test_it_follows_a_journal_that_grows_and_stops_on_term(state, fill):
+    with Ship(state) as ship:
+        journal, last = fill(state, 50)
+        wait_for(lambda: (state / "hooktrail.db").exists())
+        wait_for(lambda: positions(state)["positions"].get(journal, 0) > last)
+        ship.send_signal(signal.SIGTERM)
+        assert ship.wait(timeout=10) == 0
+    assert_whole(state, journal, last)
+
+
+def test_a_second_ship_on_one_state_folder_is_refused(state):
+    with Ship(state):
+        wait_for(lambda: (state / "sinks").exists())
+        second = hooktrail(state, "ship", "--once")
+        assert second.returncode == 3
+        assert "another hooktrail ship" in second.stderr
+
+
+def test_a_poisoned_record_goes_to_the_dead_letters_and_all_others_arrive(state, fill):
+    journal, last = fill(state, 1000, 250)
+    ship_once(state)
+    (n,), = query(state, f"SELECT count(*) FROM {RECORDS} WHERE journal = '{journal}' AND seq <= {last}")
+    assert n == last - 4
+    assert positions(state)["dead"] == 4
+
+    listed = json.loads(hooktrail(state, "deadletter", "list", "--json").stdout)["dead_letters"]
+    assert len(listed) == 4 and {d["journal"] for d in listed} == {journal}
+    letter = f"{journal}:{listed[0]['seq']}"
+    assert hooktrail(state, "deadletter", "show", letter).stdout == '{"poison":true}\n'
+
+    again = hooktrail(state, "deadletter", "retry", "--all")
+    assert again.returncode == 1 and "4 refused again" in again.stdout
+    assert json.loads(hooktrail(state, "deadletter", "list", "--json").stdout)["dead_letters"][0]["attempts"] == 2
+
+    assert hooktrail(state, "deadletter", "drop", letter).returncode == 0
+    assert hooktrail(state, "deadletter", "show", letter).returncode == 1
+    assert len(json.loads(hooktrail(state, "deadletter", "list", "--json").stdout)["dead_letters"]) == 3
+
+
+def test_a_letter_sent_again_after_the_mend_arrives_once(state, fill):
+    ship_once(state)
+    with sqlite3.connect(state / "hooktrail.db") as db:
+        db.execute("CREATE TRIGGER poison BEFORE INSERT ON tool_execution WHEN new.seq = 10 "
+                   "BEGIN SELECT RAISE(ABORT, 'poison'); END")
+    db.close()
+    journal, last = fill(state, 100)
+    ship_once(state)
+    with sqlite3.connect(state / "hooktrail.db") as db:
+        db.execute("DROP TRIGGER poison")
+    db.close()
+    done = hooktrail(state, "deadletter", "retry", "--all")
+    assert done.returncode == 0 and "1 delivered" in done.stdout, done
+    assert_whole(state, journal, last)
+
+
+def test_a_dropped_column_buries_nothing_and_all_arrives_once_it_is_back(state, fill):
+    ship_once(state)
+    with sqlite3.connect(state / "hooktrail.db") as db:
+        db.execute("ALTER TABLE hook_evaluation DROP COLUMN run_id")
+    db.close()
+    journal, last = fill(state, 100)
+    with Ship(state) as ship:
+        wait_for(lambda: positions(state)["state"] == "broken")
+        assert "run_id" in positions(state)["error"]
+        ship.kill()
+    assert positions(state)["dead"] == 0
+    with sqlite3.connect(state / "hooktrail.db") as db:
+        db.execute("ALTER TABLE hook_evaluation ADD COLUMN run_id TEXT")
+    db.close()
+    ship_once(state)
+    assert_whole(state, journal, last)
+
+
+def test_a_restored_older_store_gets_what_it_lacks(state, fill):
+    journal, _ = fill(state, 100)
+    ship_once(state)
+    with sqlite3.connect(state / "hooktrail.db") as db:
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    db.close()
+    old = (state / "hooktrail.db").read_bytes()
+    _, last = fill(state, 100)
+    ship_once(state)
+    for end in ("-wal", "-shm"):
+        (state / f"hooktrail.db{end}").unlink(missing_ok=True)
+    (state / "hooktrail.db").write_bytes(old)
+    ship_once(state)
+    assert_whole(state, journal, last)
+
+
+def test_a_sink_taken_out_of_the_configuration_pins_nothing(state, fill, tmp_path):
+    config = tmp_path / "hooktrail.yaml"
+    config.write_text("sinks: {sqlite: {}, \"null\": {}}\n")
+    fill(state, 10)
+    ship_once(state, config=config)
+    assert positions(state, "null")["configured"] is True
+    config.write_text("sinks: {sqlite: {}}\n")
+    ship_once(state, config=config)
+    assert positions(state, "null")["configured"] is False
+    assert positions(state)["configured"] is True
+
+
+def test_retention_cuts_and_says_so_in_a_record(state, fill, tmp_path):
+    config = tmp_path / "hooktrail.yaml"
+    config.write_text("sinks: {sqlite: {retention_days: 1}}\n")
+    journal, _ = fill(state, 100, days=10)
+    ship_once(state, config=config)
+    ship_once(state, config=config)
+    assert query(state, "SELECT count(*) FROM hook_evaluation") == [(0,)]
+    assert query(state, "SELECT count(*) FROM hook_execution") == [(0,)]
+    ship_once(state, config=config)
+    details, = query(state, "SELECT json_extract(body, '$.details.records'), journal <> "
+                            f"'{journal}' FROM audit_record WHERE action = 'retention'")
+    assert details == (100, 1)
+
+
+def test_a_newer_store_is_refused_in_words(state):
+    ship_once(state)
+    with sqlite3.connect(state / "hooktrail.db") as db:
+        db.execute("INSERT INTO schema_version VALUES (99, 'later', '')")
+    db.close()
+    done = hooktrail(state, "ship", "--once", timeout=120)
+    assert done.returncode == 3
+    assert "version 99" in done.stderr
