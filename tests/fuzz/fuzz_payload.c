@@ -1,5 +1,6 @@
 /* What the validator accepts can be walked, and stays what it is when it is minified. */
 #include <assert.h>
+#include <string.h>
 
 #include <jansson.h>
 
@@ -38,13 +39,12 @@ static void compare(struct slice text, struct slice minified)
     json_decref(y);
 }
 
-/* What jansson reads, and does not only tolerate, is what we read. */
+/* What jansson reads is what we read; but it takes a NUL for the end of the text. */
 static void refused(struct slice text, const struct err *err)
 {
     json_t *x = json_loadb(text.ptr, text.len, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
-    static const char too_deep[] = "deeper than";
 
-    assert(!x || memmem(err->text, sizeof(err->text), too_deep, sizeof(too_deep) - 1));
+    assert(!x || strstr(err->text, "deeper than") || memchr(text.ptr, '\0', text.len));
     json_decref(x);
 }
 
