@@ -108,6 +108,45 @@ static bool make_body(struct dispatch *d, struct sre_request *r, struct err *err
     return ok || err_set(err, ERR_TOO_BIG, "the payload is too long");
 }
 
+/* The prompt with the input in place of $ARGUMENTS, or behind it under a heading. */
+static void fill_prompt(struct slice prompt, struct slice input, struct buf *out)
+{
+    static const char placeholder[] = "$ARGUMENTS";
+    const size_t n = sizeof(placeholder) - 1;
+    const char *at = memmem(prompt.ptr, prompt.len, placeholder, n);
+
+    if (!at) {
+        buf_add(out, prompt);
+        buf_add(out, SLICE("\n\nContext:\n"));
+        buf_add(out, input);
+        return;
+    }
+    while (at) {
+        size_t before = (size_t)(at - prompt.ptr);
+
+        buf_add(out, (struct slice){ .ptr = prompt.ptr, .len = before });
+        buf_add(out, input);
+        prompt = (struct slice){ .ptr = at + n, .len = prompt.len - before - n };
+        at = prompt.len > 0 ? memmem(prompt.ptr, prompt.len, placeholder, n) : NULL;
+    }
+    buf_add(out, prompt);
+}
+
+static bool prompt_input(struct dispatch *d, const struct sre_hook *hook, struct hook_input *ret,
+                         struct err *err)
+{
+    struct buf out;
+
+    buf_init(&out, DISPATCH_ARENA_BYTES);
+    fill_prompt(hook->prompt, ret->body, &out);
+
+    bool ok = buf_ok(&out) && arena_dup(&d->arena, buf_slice(&out), &ret->body);
+
+    buf_done(&out);
+    ret->model = hook->model;
+    return ok || err_set(err, ERR_TOO_BIG, "the prompt is too long");
+}
+
 /* Our environment without the tag of a run, which is each run's own. */
 static const char *const *environment(struct arena *a)
 {
@@ -140,8 +179,7 @@ bool sre_input(struct dispatch *d, const struct chain *chain, const struct step 
     }
     *ret = (struct hook_input){ .body = r->body };
     if (step->hook->type == HOOK_PROMPT) {
-        ret->model = own->model;
-        return true;
+        return prompt_input(d, own, ret, err);
     }
     ret->argv = own->argv;
     ret->envp = environment(&d->arena);
