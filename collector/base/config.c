@@ -347,7 +347,7 @@ struct config *config_load(const struct config_options *o, struct faults *faults
     c->file = file ? config_keep(&r, file) : NULL;
     r.folder = folder_of(&r, file);
     read_all(&r, o->state);
-    yaml_free(y);
+    yaml_close(y);
     hide_passwords(c);
     if (faults->errors > errors) {
         config_free(c);

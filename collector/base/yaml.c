@@ -424,7 +424,7 @@ struct yaml *yaml_parse(const char *file, struct slice text, struct faults *faul
     }
     free_reader(r);
     if (!ok) {
-        yaml_free(y);
+        yaml_close(y);
         return NULL;
     }
     return y;
@@ -473,7 +473,7 @@ struct yaml *yaml_load(const char *path, struct faults *faults)
     return yaml_parse(path, buf_slice(&text), faults);
 }
 
-void yaml_free(struct yaml *y)
+void yaml_close(struct yaml *y)
 {
     if (!y) {
         return;

@@ -23,15 +23,15 @@ struct yaml; /* opaque */
 /*
  * Read `text` as a stream of documents. `file` is the name for messages, copied.
  * NULL after a fault, which has then been added to *faults with its line.
- * Release with yaml_free().
+ * Release with yaml_close().
  */
 struct yaml *yaml_parse(const char *file, struct slice text, struct faults *faults) MUST_CHECK;
 
 /* The same, of the file at `path`; a file that cannot be read is a fault. */
 struct yaml *yaml_load(const char *path, struct faults *faults) MUST_CHECK;
 
-/* Accepts NULL. */
-void yaml_free(struct yaml *y);
+/* Accepts NULL. Not yaml_free(): libyaml has a function of that name, which ours would replace. */
+void yaml_close(struct yaml *y);
 
 /* How many documents, and the root of each, borrowed. An empty document is JSON null. */
 size_t yaml_count(const struct yaml *y);

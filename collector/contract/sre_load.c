@@ -88,7 +88,7 @@ static void load_file(struct loading *l, const char *path)
     for (size_t i = 0; i < yaml_count(yaml); i++) {
         load_document(l, yaml, i, path);
     }
-    yaml_free(yaml);
+    yaml_close(yaml);
 }
 
 static void free_own(struct hookset *set)

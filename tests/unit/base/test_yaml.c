@@ -90,7 +90,7 @@ static void plain_scalars_have_the_types_of_the_core_schema(void **state)
 
         assert_string_equal(json, cases[i].json);
         free(json);
-        yaml_free(y);
+        yaml_close(y);
     }
 }
 
@@ -107,7 +107,7 @@ static void a_stream_keeps_its_documents_and_their_lines(void **state)
     assert_true(json_is_null(yaml_root(y, 2)));
     assert_int_equal(yaml_root_line(y, 3), 9);
     assert_int_equal(yaml_root_line(y, 4), 0);
-    yaml_free(y);
+    yaml_close(y);
 }
 
 static void an_empty_file_has_no_document(void **state)
@@ -117,7 +117,7 @@ static void an_empty_file_has_no_document(void **state)
 
     assert_non_null(y);
     assert_int_equal(yaml_count(y), 0);
-    yaml_free(y);
+    yaml_close(y);
 }
 
 static void every_key_and_item_knows_its_line(void **state)
@@ -142,7 +142,7 @@ static void every_key_and_item_knows_its_line(void **state)
     assert_int_equal(yaml_item_line(y, list, 3), 0);
     assert_int_equal(yaml_key_line(y, map, "a"), 6);
     assert_int_equal(yaml_key_line(y, map, "b"), 7);
-    yaml_free(y);
+    yaml_close(y);
 }
 
 static void a_thousand_keys_keep_their_lines(void **state)
@@ -165,7 +165,7 @@ static void a_thousand_keys_keep_their_lines(void **state)
         (void)snprintf(key, sizeof(key), "key%zu", i);
         assert_int_equal(yaml_key_line(y, yaml_root(y, 0), key), i + 1);
     }
-    yaml_free(y);
+    yaml_close(y);
 }
 
 static void what_cannot_be_meant_is_a_fault_with_its_line(void **state)
@@ -242,7 +242,7 @@ static void an_alias_stands_for_its_anchor(void **state)
     assert_true(json_equal(json_object_get(root, "a"), json_object_get(root, "b")));
     assert_string_equal(json_string_value(json_object_get(root, "d")), "text");
     assert_int_equal(json_integer_value(json_object_get(yaml_root(y, 1), "f")), 2);
-    yaml_free(y);
+    yaml_close(y);
 }
 
 static void an_anchor_ends_with_its_document(void **state)
@@ -308,7 +308,7 @@ static void sixty_four_levels_are_taken_and_one_more_is_not(void **state)
     struct yaml *y = yaml_parse("f.yaml", buf_slice(&b), &faults);
 
     assert_non_null(y);
-    yaml_free(y);
+    yaml_close(y);
     buf_clear(&b);
     write_nested(&b, YAML_MAX_DEPTH + 1);
     assert_null(yaml_parse("f.yaml", buf_slice(&b), &faults));
@@ -327,7 +327,7 @@ static void a_file_over_the_limit_is_refused(void **state)
     struct yaml *y = yaml_parse("f.yaml", (struct slice){ .ptr = text, .len = n - 1 }, &faults);
 
     assert_non_null(y);
-    yaml_free(y);
+    yaml_close(y);
     assert_null(yaml_parse("f.yaml", (struct slice){ .ptr = text, .len = n }, &faults));
     assert_fault(0, "4 MiB");
     free(text);
@@ -340,7 +340,7 @@ static void a_byte_order_mark_is_passed_over(void **state)
 
     assert_non_null(y);
     assert_int_equal(yaml_key_line(y, yaml_root(y, 0), "key"), 1);
-    yaml_free(y);
+    yaml_close(y);
 }
 
 static void a_file_is_read_from_disk(void **state)
@@ -358,7 +358,7 @@ static void a_file_is_read_from_disk(void **state)
     (void)unlink(path);
     assert_non_null(y);
     assert_int_equal(json_array_size(json_object_get(yaml_root(y, 0), "a")), 1);
-    yaml_free(y);
+    yaml_close(y);
 }
 
 static void what_is_no_file_is_a_fault_that_names_it(void **state)
