@@ -70,7 +70,7 @@ static bool kafka_open(const struct sink_config *cfg, struct sink **ret_sink, st
     k->base.ops = &sink_kafka_ops;
     k->timeout_ms = cfg->timeout_ms;
     k->client.on_delivery = on_delivery;
-    arena_init(&k->arena, KAFKA_RECORD_BYTES);
+    arena_init(&k->arena, KAFKA_SPAN_BYTES);
     if (!kafka_settings_read(cfg->settings, &k->set, err) ||
         !kafka_client_open(&k->client, &k->set, extra, err) ||
         !kafka_client_record_topics(&k->client, &k->set, (int)cfg->timeout_ms, err)) {
@@ -97,36 +97,78 @@ static rd_kafka_resp_err_t produce(struct sink_kafka *k, const struct kafka_mess
     }
 }
 
-/* Send the messages of one record. A refusal by librdkafka itself is an answer, too. */
-static bool send_record(struct sink_kafka *k, struct kafka_flight *f, const struct sink_record *r,
-                        int64_t deadline_ms, struct err *err)
-{
+/* A record whose messages are made and not sent yet. */
+struct outgoing {
+    uint64_t seq;
     struct kafka_message *list;
     size_t n;
-    bool send;
-    struct kafka_entry *e = kafka_flight_enter(f, r->seq, &send);
+};
 
-    if (!send) {
-        return true;
-    }
+/* Make all messages first: a record that is none costs nobody, and nothing of its span is sent. */
+static enum sink_result prepare(struct sink_kafka *k, const struct kafka_flight *f,
+                                const struct span *span, struct outgoing **ret, size_t *ret_n,
+                                struct err *err)
+{
+    size_t n = 0;
+
     arena_clear(&k->arena);
-    if (!kafka_messages(r, &k->arena, &list, &n, err)) {
-        e->failed = RD_KAFKA_RESP_ERR_INVALID_RECORD;
-        return true;
+
+    struct outgoing *all = arena_alloc(&k->arena, span->n + 1, sizeof(*all));
+
+    for (size_t i = 0; all && i < span->n; i++) {
+        const struct sink_record *r = &span->records[i];
+        enum sink_result result = SINK_OK;
+
+        if (kafka_flight_wants(f, r->seq)) {
+            all[n].seq = r->seq;
+            result = kafka_messages(r, &k->arena, &all[n].list, &all[n].n, err);
+            n++;
+        }
+        if (result != SINK_OK) {
+            return result;
+        }
     }
-    for (size_t i = 0; i < n; i++) {
+    *ret = all;
+    *ret_n = n;
+    return all ? SINK_OK : SINK_REJECT;
+}
+
+/* Send the messages of one record. A refusal by librdkafka itself is an answer, too. */
+static enum sink_result send_record(struct sink_kafka *k, struct kafka_flight *f,
+                                    const struct outgoing *o, int64_t deadline_ms, struct err *err)
+{
+    bool send;
+    struct kafka_entry *e = kafka_flight_enter(f, o->seq, &send);
+
+    assert(send);
+    for (size_t i = 0; i < o->n; i++) {
         rd_kafka_resp_err_t code;
 
         e->pending++;
-        code = produce(k, &list[i], f, e, deadline_ms);
+        code = produce(k, &o->list[i], f, e, deadline_ms);
         if (code) {
             kafka_entry_answered(e, code);
         }
         if (code == RD_KAFKA_RESP_ERR__QUEUE_FULL) {
-            return false;
+            (void)kafka_client_fail(&k->client, code, "kafka", err);
+            return SINK_RETRY;
         }
     }
-    return true;
+    return SINK_OK;
+}
+
+static enum sink_result send_span(struct sink_kafka *k, struct kafka_flight *f,
+                                  const struct span *span, int64_t deadline_ms, struct err *err)
+{
+    struct outgoing *all;
+    size_t n;
+    enum sink_result result = prepare(k, f, span, &all, &n, err);
+
+    for (size_t i = 0; result == SINK_OK && i < n; i++) {
+        result = send_record(k, f, &all[i], deadline_ms, err);
+        (void)rd_kafka_poll(k->client.rk, 0);
+    }
+    return result;
 }
 
 /* Serve answers until the span has all of its own, or the deadline. */
@@ -148,9 +190,6 @@ static enum sink_result refused(struct sink_kafka *k, const struct kafka_standin
     enum sink_result result = kafka_result_of(s->failed);
     char what[64];
 
-    if (err->code == ERR_INVALID && s->failed == RD_KAFKA_RESP_ERR_INVALID_RECORD) {
-        return SINK_REJECT; /* we could not read the record ourselves, and have said why */
-    }
     (void)snprintf(what, sizeof(what), "kafka: record %" PRIu64, s->failed_seq);
     (void)kafka_client_fail(&k->client, s->failed, what, err);
     return result;
@@ -165,11 +204,11 @@ static enum sink_result kafka_write(struct sink *s, const struct span *span, str
 
     err->code = ERR_NONE;
     k->client.trouble.code = ERR_NONE;
-    for (size_t i = 0; i < span->n; i++) {
-        if (!send_record(k, f, &span->records[i], deadline_ms, err)) {
-            (void)kafka_client_fail(&k->client, RD_KAFKA_RESP_ERR__QUEUE_FULL, "kafka", err);
-            return SINK_RETRY;
-        }
+
+    enum sink_result result = send_span(k, f, span, deadline_ms, err);
+
+    if (result != SINK_OK) {
+        return result;
     }
 
     struct kafka_standing standing = wait_for_answers(k, f, span, deadline_ms);

@@ -10,7 +10,7 @@
 
 #include "sinks/sink.h"
 
-enum { KAFKA_RECORD_BYTES = 16 * 1024 * 1024 }; /* the messages of one record, executions and all */
+enum { KAFKA_SPAN_BYTES = 256 * 1024 * 1024 }; /* the messages of a span; over it, it is halved */
 
 extern const struct sink_ops sink_kafka_ops;
 extern const struct sink_ops sink_kafka_exact_ops;

@@ -28,6 +28,7 @@ struct sink_kafka_exact {
     rd_kafka_topic_t *positions;
     struct arena arena;
     int64_t timeout_ms;
+    uint64_t next;              /* what the topic of positions says of it */
     bool in_doubt;              /* a commit got no answer: ask again before anything else */
     uint64_t doubt_to;          /* the last sequence of that transaction */
     rd_kafka_resp_err_t failed; /* the first refusal of a message in this transaction */
@@ -89,7 +90,7 @@ static enum sink_result fail(struct sink_kafka_exact *k, rd_kafka_error_t *error
     return result;
 }
 
-/* A producer for the journal, initialized: older ones are fenced, open transactions ended. */
+/* A producer for the journal: older ones are fenced, open transactions ended, then the position. */
 static enum sink_result open_producer(struct sink_kafka_exact *k, struct slice journal,
                                       struct err *err)
 {
@@ -116,6 +117,9 @@ static enum sink_result open_producer(struct sink_kafka_exact *k, struct slice j
     if (error) {
         return fail(k, error, "kafka: transactions cannot begin", err);
     }
+    if (!kafka_position_read(&k->set, journal, k->timeout_ms, &k->next, err)) {
+        return SINK_DOWN;
+    }
     (void)snprintf(k->journal, sizeof(k->journal), "%" SLICE_FMT, SLICE_ARG(journal));
     return SINK_OK;
 }
@@ -138,7 +142,7 @@ static bool exact_open(const struct sink_config *cfg, struct sink **ret_sink, st
     k->client.on_delivery = on_delivery;
     k->client.ctx = k;
     (void)snprintf(k->name, sizeof(k->name), "%s", cfg->name ? cfg->name : "kafka");
-    arena_init(&k->arena, KAFKA_RECORD_BYTES);
+    arena_init(&k->arena, KAFKA_SPAN_BYTES);
     if (!kafka_settings_read(cfg->settings, &k->set, err)) {
         exact_close(&k->base);
         return false;
@@ -152,8 +156,11 @@ static bool exact_position(struct sink *s, struct slice journal, uint64_t *ret_n
 {
     struct sink_kafka_exact *k = from_sink(s);
 
-    return open_producer(k, journal, err) == SINK_OK &&
-           kafka_position_read(&k->set, journal, k->timeout_ms, ret_next, err);
+    if (open_producer(k, journal, err) != SINK_OK) {
+        return false;
+    }
+    *ret_next = k->next;
+    return true;
 }
 
 /* Give the transaction up; what it sent is never seen. */
@@ -182,20 +189,37 @@ static rd_kafka_resp_err_t produce(struct sink_kafka_exact *k, const struct kafk
     }
 }
 
+/* The messages of one record, made and not sent yet. */
+struct outgoing {
+    struct kafka_message *list;
+    size_t n;
+};
+
+/* Make all messages before the transaction begins: a record that is none costs no abort. */
+static enum sink_result prepare(struct sink_kafka_exact *k, const struct span *span,
+                                struct outgoing **ret, struct err *err)
+{
+    enum sink_result result = SINK_OK;
+
+    arena_clear(&k->arena);
+
+    struct outgoing *all = arena_alloc(&k->arena, span->n + 1, sizeof(*all));
+
+    for (size_t i = 0; all && result == SINK_OK && i < span->n; i++) {
+        result = kafka_messages(&span->records[i], &k->arena, &all[i].list, &all[i].n, err);
+    }
+    *ret = all;
+    return all ? result : SINK_REJECT;
+}
+
 static enum sink_result send_records(struct sink_kafka_exact *k, const struct span *span,
-                                     int64_t deadline_ms, struct err *err)
+                                     const struct outgoing *all, int64_t deadline_ms,
+                                     struct err *err)
 {
     for (size_t i = 0; i < span->n; i++) {
-        struct kafka_message *list;
-        size_t n;
-
-        arena_clear(&k->arena);
-        if (!kafka_messages(&span->records[i], &k->arena, &list, &n, err)) {
-            return SINK_REJECT;
-        }
-        for (size_t m = 0; m < n; m++) {
+        for (size_t m = 0; m < all[i].n; m++) {
             rd_kafka_resp_err_t code =
-                produce(k, &list[m], span->journal, span->records[i].seq, deadline_ms);
+                produce(k, &all[i].list[m], span->journal, span->records[i].seq, deadline_ms);
 
             if (code) {
                 (void)kafka_client_fail(&k->client, code, "kafka", err);
@@ -235,6 +259,7 @@ static enum sink_result commit(struct sink_kafka_exact *k, const struct span *sp
 
         if (!error) {
             k->in_doubt = false;
+            k->next = span->late ? k->next : span->to + 1;
             return SINK_OK;
         }
         if (rd_kafka_error_txn_requires_abort(error)) {
@@ -261,11 +286,31 @@ static enum sink_result commit(struct sink_kafka_exact *k, const struct span *sp
     }
 }
 
+/* One transaction, from begin to commit. */
+static enum sink_result transact(struct sink_kafka_exact *k, const struct span *span,
+                                 const struct outgoing *all, int64_t deadline_ms, struct err *err)
+{
+    rd_kafka_error_t *error = rd_kafka_begin_transaction(k->client.rk);
+    enum sink_result result;
+
+    if (error) {
+        return fail(k, error, "kafka: begin", err) == SINK_BROKEN ? SINK_BROKEN : SINK_DOWN;
+    }
+    k->failed = RD_KAFKA_RESP_ERR_NO_ERROR;
+    k->client.trouble.code = ERR_NONE;
+    result = send_records(k, span, all, deadline_ms, err);
+    if (result == SINK_OK && !span->late) {
+        result = send_position(k, span, err);
+    }
+    return result == SINK_OK ? commit(k, span, deadline_ms, err) : abandon(k, result);
+}
+
 static enum sink_result exact_write(struct sink *s, const struct span *span, struct err *err)
 {
     struct sink_kafka_exact *k = from_sink(s);
     int64_t deadline_ms = clock_mono_ms() + k->timeout_ms;
     enum sink_result result = need_producer(k, span->journal, err);
+    struct outgoing *all;
 
     if (result != SINK_OK) {
         return result == SINK_RETRY ? SINK_DOWN : result;
@@ -273,19 +318,15 @@ static enum sink_result exact_write(struct sink *s, const struct span *span, str
     if (k->in_doubt) { /* the same span again, or a shorter one: only a new producer knows */
         return k->doubt_to == span->to ? commit(k, span, deadline_ms, err) : SINK_DOWN;
     }
-    k->failed = RD_KAFKA_RESP_ERR_NO_ERROR;
-    k->client.trouble.code = ERR_NONE;
-
-    rd_kafka_error_t *error = rd_kafka_begin_transaction(k->client.rk);
-
-    if (error) {
-        return fail(k, error, "kafka: begin", err) == SINK_BROKEN ? SINK_BROKEN : SINK_DOWN;
+    if (!span->late && span->from != k->next) {
+        (void)err_set(err, ERR_AGAIN,
+                      "kafka: the position of journal %" SLICE_FMT " is %" PRIu64 ", not %" PRIu64
+                      "; going on from there",
+                      SLICE_ARG(span->journal), k->next, span->from);
+        return SINK_DOWN;
     }
-    result = send_records(k, span, deadline_ms, err);
-    if (result == SINK_OK) {
-        result = send_position(k, span, err);
-    }
-    return result == SINK_OK ? commit(k, span, deadline_ms, err) : abandon(k, result);
+    result = prepare(k, span, &all, err);
+    return result == SINK_OK ? transact(k, span, all, deadline_ms, err) : result;
 }
 
 const struct sink_ops sink_kafka_exact_ops = {

@@ -81,6 +81,24 @@ static struct kafka_entry *insert(struct kafka_flight *f, struct kafka_entry *be
     return e;
 }
 
+static bool has_failed(const struct kafka_entry *e)
+{
+    return e->failed != RD_KAFKA_RESP_ERR_NO_ERROR && e->pending == 0;
+}
+
+bool kafka_flight_wants(const struct kafka_flight *f, uint64_t seq)
+{
+    if (!f->last || f->last->seq < seq) {
+        return true;
+    }
+    for (const struct kafka_entry *e = f->first; e && e->seq <= seq; e = e->next) {
+        if (e->seq == seq) {
+            return has_failed(e);
+        }
+    }
+    return true;
+}
+
 struct kafka_entry *kafka_flight_enter(struct kafka_flight *f, uint64_t seq, bool *ret_send)
 {
     struct kafka_entry *before;
@@ -90,7 +108,7 @@ struct kafka_entry *kafka_flight_enter(struct kafka_flight *f, uint64_t seq, boo
         *ret_send = true;
         return insert(f, before, seq);
     }
-    *ret_send = e->failed != RD_KAFKA_RESP_ERR_NO_ERROR && e->pending == 0;
+    *ret_send = has_failed(e);
     if (*ret_send) {
         e->failed = RD_KAFKA_RESP_ERR_NO_ERROR;
         f->resent++;

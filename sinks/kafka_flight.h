@@ -38,6 +38,9 @@ struct kafka_flight {
 /* The flight of a journal in the list *head, made when it is new. The caller owns the list. */
 struct kafka_flight *kafka_flight_of(struct kafka_flight **head, struct slice journal);
 
+/* True when the messages of record seq are to be sent: it is new, or failed before. */
+bool kafka_flight_wants(const struct kafka_flight *f, uint64_t seq);
+
 /*
  * The entry of record seq, and whether its messages are to be sent: it is new, or
  * failed before.

@@ -7,6 +7,7 @@
 #include "collector/base/clock.h"
 #include "collector/record/decode.h"
 #include "collector/record/encode.h"
+#include "sinks/rows.h"
 
 enum { HEADERS = 9 };
 
@@ -103,57 +104,31 @@ static bool evaluation_messages(const struct sink_record *r, struct arena *a,
     return true;
 }
 
-/* What a tool call, and any other record, is filed under. */
-static bool subject_of(const struct sink_record *r, struct arena *a, struct record_head *ret_head,
-                       struct slice *ret_subject, struct err *err)
+/* "hooktrail." and the record's own word, which may be one that only a newer program knows. */
+static bool type_of(struct slice word, struct arena *a, const char **ret)
 {
-    struct tool_execution t;
-    enum record_type type;
+    CLEANUP(buf_done) struct buf b;
+    struct slice copy;
 
-    if (r->type != RECORD_TOOL_EXECUTION) {
-        *ret_subject = (struct slice){ 0 };
-        return decode_head(r->json, a, &type, ret_head, err);
-    }
-    if (!decode_tool_execution(r->json, a, &t, err)) {
+    buf_init(&b, 256);
+    buf_addf(&b, "hooktrail.%" SLICE_FMT, SLICE_ARG(word));
+    if (!buf_ok(&b) || !arena_dup(a, buf_slice(&b), &copy)) {
         return false;
     }
-    *ret_head = t.head;
-    *ret_subject = t.thread_id;
+    *ret = copy.ptr;
     return true;
 }
 
-static const char *type_of(enum record_type type)
+static bool one_message(const struct sink_record *r, struct arena *a, struct kafka_message **ret,
+                        size_t *ret_n, struct err *err)
 {
-    switch (type) {
-    case RECORD_HOOK_EVALUATION:
-        return "hooktrail.hook_evaluation";
-    case RECORD_TOOL_EXECUTION:
-        return "hooktrail.tool_execution";
-    case RECORD_HOOK_REGISTRY:
-        return "hooktrail.hook_registry";
-    case RECORD_GAP:
-        return "hooktrail.gap";
-    case RECORD_CHECKPOINT:
-        return "hooktrail.checkpoint";
-    case RECORD_ADMIN:
-        return "hooktrail.admin";
-    case RECORD_NONE:
-    case RECORD_TYPE_COUNT:
-        break;
-    }
-    return "hooktrail.record";
-}
-
-bool kafka_messages(const struct sink_record *r, struct arena *a, struct kafka_message **ret,
-                    size_t *ret_n, struct err *err)
-{
+    struct tool_execution t = { 0 };
     struct record_head head;
-    struct slice subject;
+    struct slice word;
+    bool is_tool = r->type == RECORD_TOOL_EXECUTION;
 
-    if (r->type == RECORD_HOOK_EVALUATION) {
-        return evaluation_messages(r, a, ret, ret_n, err);
-    }
-    if (!subject_of(r, a, &head, &subject, err)) {
+    if (!rows_head(r, a, &head, &word, err) ||
+        (is_tool && !decode_tool_execution(r->json, a, &t, err))) {
         return false;
     }
 
@@ -162,12 +137,25 @@ bool kafka_messages(const struct sink_record *r, struct arena *a, struct kafka_m
     if (!m) {
         return full(err);
     }
-    *m = message(r->type == RECORD_TOOL_EXECUTION ? KAFKA_TOOL_EXECUTION : KAFKA_AUDIT, &head,
-                 subject, r->json);
-    m->type = type_of(r->type);
+    *m = message(is_tool ? KAFKA_TOOL_EXECUTION : KAFKA_AUDIT, &head, t.thread_id, r->json);
+    if (!type_of(word, a, &m->type)) {
+        return full(err);
+    }
     *ret = m;
     *ret_n = 1;
     return true;
+}
+
+enum sink_result kafka_messages(const struct sink_record *r, struct arena *a,
+                                struct kafka_message **ret, size_t *ret_n, struct err *err)
+{
+    bool made = r->type == RECORD_HOOK_EVALUATION ? evaluation_messages(r, a, ret, ret_n, err)
+                                                  : one_message(r, a, ret, ret_n, err);
+
+    if (made) {
+        return SINK_OK;
+    }
+    return err->code == ERR_TOO_BIG ? SINK_REJECT : rows_not_decoded(r, err);
 }
 
 static void add(rd_kafka_headers_t *h, const char *name, struct slice value)

@@ -44,10 +44,11 @@ struct kafka_message {
 
 /*
  * The messages of one record, in the arena; slices may point into r->json.
- * Errors: ERR_INVALID: the record cannot be read; ERR_TOO_BIG: the arena is full.
+ * SINK_REJECT: its bytes are no record. SINK_BROKEN: a newer program's.
  */
-bool kafka_messages(const struct sink_record *r, struct arena *a, struct kafka_message **ret,
-                    size_t *ret_n, struct err *err) MUST_CHECK;
+enum sink_result kafka_messages(const struct sink_record *r, struct arena *a,
+                                struct kafka_message **ret, size_t *ret_n, struct err *err)
+    MUST_CHECK;
 
 /* The headers of one message; owned by the caller until a produce call takes them. */
 rd_kafka_headers_t *kafka_headers(const struct kafka_message *m, struct slice journal,

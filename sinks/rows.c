@@ -252,8 +252,7 @@ static enum sink_result execution_row(struct rows *rs, struct slice journal,
     return finish(rs, &f, err);
 }
 
-/* Bytes that do not decode: a fault of the data, unless a newer program wrote them. */
-static enum sink_result not_decoded(const struct sink_record *r, struct err *err)
+enum sink_result rows_not_decoded(const struct sink_record *r, struct err *err)
 {
     struct json_value v;
     struct err ignored; /* that they do not decode is what is told */
@@ -276,7 +275,7 @@ static enum sink_result evaluation_rows(struct rows *rs, struct slice journal,
     struct filling f;
 
     if (!decode_evaluation(r->json, &rs->arena, &e, err)) {
-        return not_decoded(r, err);
+        return rows_not_decoded(r, err);
     }
     start(&f, TABLE_EVALUATION, journal, r);
     add_head(&f, r, &e.head);
@@ -303,7 +302,7 @@ static enum sink_result tool_row(struct rows *rs, struct slice journal, const st
     struct filling f;
 
     if (!decode_tool_execution(r->json, &rs->arena, &t, err)) {
-        return not_decoded(r, err);
+        return rows_not_decoded(r, err);
     }
     start(&f, TABLE_TOOL, journal, r);
     add_head(&f, r, &t.head);
@@ -361,15 +360,14 @@ static bool audit_facts(struct rows *rs, const struct sink_record *r, struct aud
     return true;
 }
 
-static bool text_at(struct rows *rs, struct json_value v, struct slice key, struct slice *ret)
+static bool text_at(struct arena *a, struct json_value v, struct slice key, struct slice *ret)
 {
     v = payload_get(v, key);
-    return v.kind == JSON_KIND_STRING && payload_string(v.raw, &rs->arena, ret, NULL);
+    return v.kind == JSON_KIND_STRING && payload_string(v.raw, a, ret, NULL);
 }
 
-/* What stands at the head of every record, of a type that we do not know too. */
-static bool audit_head(struct rows *rs, const struct sink_record *r, struct record_head *ret,
-                       struct slice *ret_type, struct err *err)
+bool rows_head(const struct sink_record *r, struct arena *a, struct record_head *ret,
+               struct slice *ret_type, struct err *err)
 {
     struct json_value v;
     struct slice time;
@@ -378,9 +376,9 @@ static bool audit_head(struct rows *rs, const struct sink_record *r, struct reco
     if (!payload_check(r->json, &v, err)) {
         return false;
     }
-    if (!text_at(rs, v, SLICE("type"), ret_type) || !text_at(rs, v, SLICE("id"), &ret->id) ||
-        !text_at(rs, v, SLICE("collector"), &ret->collector) ||
-        !text_at(rs, v, SLICE("time"), &time) || !clock_parse(time, &ret->time_us)) {
+    if (!text_at(a, v, SLICE("type"), ret_type) || !text_at(a, v, SLICE("id"), &ret->id) ||
+        !text_at(a, v, SLICE("collector"), &ret->collector) ||
+        !text_at(a, v, SLICE("time"), &time) || !clock_parse(time, &ret->time_us)) {
         return err_set(err, ERR_INVALID, "record %llu has no type, id, collector or time",
                        (unsigned long long)r->seq);
     }
@@ -395,8 +393,8 @@ static enum sink_result audit_row(struct rows *rs, struct slice journal,
     struct slice type;
     struct filling f;
 
-    if (!audit_head(rs, r, &head, &type, err) || !audit_facts(rs, r, &facts, err)) {
-        return not_decoded(r, err);
+    if (!rows_head(r, &rs->arena, &head, &type, err) || !audit_facts(rs, r, &facts, err)) {
+        return rows_not_decoded(r, err);
     }
     start(&f, TABLE_AUDIT, journal, r);
     add_head(&f, r, &head);

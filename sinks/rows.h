@@ -54,6 +54,17 @@ void rows_init(struct rows *rs, struct rollup *rollup, rows_on_row on_row, void 
 void rows_done(struct rows *rs);
 
 /*
+ * What stands at the head of every record, of a type that we do not know too: then
+ * *ret_type is its own word. Slices point into the record or the arena.
+ */
+bool rows_head(const struct sink_record *r, struct arena *a, struct record_head *ret,
+               struct slice *ret_type, struct err *err) MUST_CHECK;
+
+/* Bytes that do not decode: SINK_REJECT, or SINK_BROKEN (and why) when a newer program wrote them.
+ */
+enum sink_result rows_not_decoded(const struct sink_record *r, struct err *err);
+
+/*
  * The rows of one record, in order. SINK_REJECT: its bytes are no record.
  * SINK_BROKEN: it was written by a newer program than this. Else what on_row says.
  * A type that is not known (a newer program's) is filed under its own word in

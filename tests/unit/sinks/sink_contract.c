@@ -303,7 +303,7 @@ static void of_two_writers_one_goes_on_and_the_other_writes_nothing(void **state
 
     assert_int_equal(position(two, J), 1);
     assert_int_equal(write_span(one, &span), SINK_OK);
-    assert_int_equal(write_span(two, &span), SINK_DOWN);
+    assert_int_equal(write_span(two, &span), subject->fences ? SINK_BROKEN : SINK_DOWN);
     assert_int_equal(subject->count(J), 4);
     assert_int_equal(position(two, J), 5);
 }
@@ -320,7 +320,7 @@ static void a_record_sent_late_leaves_the_position_and_is_stored_once(void **sta
     assert_int_equal(write_span(s, &skip), SINK_OK);
     assert_int_equal(write_span(s, &late), SINK_OK);
     assert_int_equal(write_span(s, &late), SINK_OK);
-    assert_int_equal(subject->count(J), 1);
+    assert_int_equal(subject->count(J), subject->forgets ? 2 : 1);
     assert_int_equal(position(s, J), 6);
 }
 

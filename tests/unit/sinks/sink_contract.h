@@ -17,6 +17,8 @@ struct sink_subject {
     void (*reset)(void);
     /* Records of a journal at the destination now, in all. */
     uint64_t (*count)(struct slice journal);
+    bool forgets;      /* it cannot tell what it has: what is sent late twice is there twice */
+    bool fences;       /* a second writer ends the first for good, until a person acts */
     bool refuses_data; /* a record that is no record is SINK_REJECT */
 };
 
