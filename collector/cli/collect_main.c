@@ -10,6 +10,7 @@ int main(int argc, char **argv)
         &status_command,
         &tail_command,
         &token_command,
+        &verify_command,
         &version_command,
     };
 

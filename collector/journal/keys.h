@@ -61,7 +61,8 @@ void key_from_seed(const unsigned char seed[KEY_PUBLIC_BYTES], struct key **ret)
 bool key_from_public(const unsigned char bytes[KEY_PUBLIC_BYTES], struct key **ret, struct err *err)
     MUST_CHECK;
 
-void key_free(struct key *k); /* accepts NULL */
+/* Accepts NULL. */
+void key_free(struct key *k);
 
 /* 16 hexadecimal digits, and the raw public bytes; borrowed. */
 const char *key_id(const struct key *k);

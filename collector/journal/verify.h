@@ -10,6 +10,7 @@
 
 #include "collector/base/err.h"
 #include "collector/base/id.h"
+#include "collector/journal/merkle.h"
 
 enum verify_state {
     VERIFY_OK,         /* everything up to the last checkpoint is sealed and fits */
@@ -33,14 +34,34 @@ struct verify_report {
     char text[256];         /* one sentence for people */
 };
 
+/* How one record is proved: its leaf, and the way from there to a signed root. */
+struct verify_proof {
+    bool found;  /* a record of that id is in the journal */
+    bool sealed; /* a checkpoint covers it, and the path below leads to its root */
+    uint64_t seq;
+    struct digest leaf;
+    uint64_t index;  /* of the leaf, from 0, among… */
+    uint64_t leaves; /* …those that the checkpoint covers */
+    struct merkle_path path;
+    struct digest root;
+    uint64_t checkpoint_seq;
+    char key_id[17];
+};
+
+struct verify_options {
+    const char *key_dir; /* public keys, files KEYID.pub */
+    struct slice record; /* id of a record to prove; empty: none */
+    /* Hears now and then how many records of how many are done; may be NULL. */
+    void (*on_progress)(void *ctx, uint64_t done, uint64_t all);
+    void *ctx;
+};
+
 /*
- * Verify the journal in `dir` with the public keys in key_dir (files KEYID.pub).
- * on_progress (may be NULL) hears now and then how many bytes of how many are done.
- * Errors: the journal cannot be read at all.
+ * Verify the journal in `dir`, up to the first thing that does not fit. ret_proof
+ * may be NULL. Errors: the journal cannot be read at all.
  */
-bool verify_journal(const char *dir, const char *key_dir,
-                    void (*on_progress)(void *ctx, uint64_t done_bytes, uint64_t all_bytes),
-                    void *ctx, struct verify_report *ret, struct err *err) MUST_CHECK;
+bool verify_journal(const char *dir, const struct verify_options *o, struct verify_report *ret,
+                    struct verify_proof *ret_proof, struct err *err) MUST_CHECK;
 
 /* "verified", "broken", "incomplete", "cannot verify". */
 const char *verify_state_name(enum verify_state s);
