@@ -20,6 +20,7 @@ struct segment {
     uint64_t end;       /* offset behind the last frame written */
     uint64_t durable;   /* offset behind the last frame synced */
     uint64_t size;      /* room reserved */
+    uint64_t zeroed;    /* offset up to which zeros were written ahead */
 };
 
 /* A segment that is none. */
