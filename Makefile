@@ -119,6 +119,14 @@ fuzz: $(FUZZERS)
 	@printf '%s\n' $(FUZZERS) | xargs -P 2 -I{} sh tests/fuzz/run.sh {} $(FUZZ_SECONDS)
 archives: $(ARCHIVES)
 
+# Ill-behaved hooks by the thousand: no process, descriptor or memory may be left.
+SOAK_CHAINS ?= 10000
+$(OBJ)/tests/chaos/%: $(OBJ)/tests/chaos/%.o $(FAKES) $(ARCHIVES)
+	$(if $(V),,@echo "LINK $@")
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LIBS) -lcmocka
+soak: $(OBJ)/tests/chaos/soak_chain
+	@$< $(SOAK_CHAINS)
+
 contract: all
 	@python3 tests/contract/run.py $(OUT)/hooktrail tests/contract/cases --skip-unbuilt
 	@python3 tests/contract/model_sre.py $(OUT)/hooktrail -n 300

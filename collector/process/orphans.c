@@ -15,7 +15,8 @@
 
 enum {
     LIST_BYTES = 4096, /* one read of the list of children; the kernel gives no more */
-    MAX_LOOKS = 100,   /* at a list that changes while we look */
+    MAX_LOOKS = 40,    /* at a list that changes while we look */
+    LOOK_PAUSE_US = 50,
 };
 
 /* A process that may stay. What it starts later is known by the session. */
@@ -93,32 +94,8 @@ static bool in_main_thread(void)
     return registry.ready && pthread_equal(registry.main_thread, pthread_self());
 }
 
-void orphans_spawn_begin(void)
+static void unlink_run(struct active_run *r)
 {
-    if (in_main_thread()) {
-        lock();
-    }
-}
-
-void orphans_spawn_end(struct active_run *r)
-{
-    if (!in_main_thread()) {
-        lock();
-    }
-    if (r->pid > 0) {
-        r->prev = NULL;
-        r->next = registry.active;
-        if (r->next) {
-            r->next->prev = r;
-        }
-        registry.active = r;
-    }
-    unlock();
-}
-
-void orphans_leave(struct active_run *r)
-{
-    lock();
     if (r->prev) {
         r->prev->next = r->next;
     } else {
@@ -127,6 +104,39 @@ void orphans_leave(struct active_run *r)
     if (r->next) {
         r->next->prev = r->prev;
     }
+}
+
+void orphans_spawn_begin(struct active_run *r)
+{
+    lock();
+    r->pid = 0;
+    r->prev = NULL;
+    r->next = registry.active;
+    if (r->next) {
+        r->next->prev = r;
+    }
+    registry.active = r;
+    if (!in_main_thread()) {
+        unlock();
+    }
+}
+
+void orphans_spawn_end(struct active_run *r, pid_t pid)
+{
+    if (!in_main_thread()) {
+        lock();
+    }
+    r->pid = pid;
+    if (pid == 0) {
+        unlink_run(r);
+    }
+    unlock();
+}
+
+void orphans_leave(struct active_run *r)
+{
+    lock();
+    unlink_run(r);
     unlock();
 }
 
@@ -231,21 +241,31 @@ bool orphans_none(void)
     return none;
 }
 
-/* Whose the orphan s is; NULL: nobody's, for now or for good. */
-static const struct active_run *owner_of(const struct proc_stat *s)
+/*
+ * Whose the orphan s is; NULL: nobody's, for now or for good. *ret_sure is false
+ * when a second look may tell more.
+ */
+static const struct active_run *owner_of(const struct proc_stat *s, bool *ret_sure)
 {
     const struct active_run *owner = active_by_pid(s->session);
     char tag[PROC_TAG_SIZE];
 
+    *ret_sure = true;
     if (owner) {
         return owner;
     }
-    if (proc_tag(s->pid, tag)) {
+    switch (proc_tag(s->pid, tag)) {
+    case PROC_TAG_FOUND:
         owner = active_by_tag(tag);
         if (!owner) {
             keep(s->pid, s->session); /* started by what an earlier run left */
         }
         return owner;
+    case PROC_TAG_UNKNOWN:
+        *ret_sure = false;
+        break;
+    case PROC_TAG_NONE:
+        break;
     }
     if (is_kept_session(s->session)) {
         keep(s->pid, s->session);
@@ -281,7 +301,12 @@ static bool look(const struct active_run *r, struct tree *t)
             settled = !reap(pid) && settled;
             continue;
         }
-        if (owner_of(&s) == r) {
+
+        bool sure;
+        const struct active_run *owner = owner_of(&s, &sure);
+
+        settled = settled && (owner || sure);
+        if (owner == r) {
             (void)tree_add(t, pid);
         }
     }
@@ -290,10 +315,16 @@ static bool look(const struct active_run *r, struct tree *t)
 
 void orphans_of(const struct active_run *r, struct tree *t)
 {
-    lock();
-    for (int i = 0; i < MAX_LOOKS && !look(r, t); i++) {
+    bool settled = false;
+
+    for (int i = 0; i < MAX_LOOKS && !settled; i++) {
+        if (i > 0) {
+            (void)usleep(LOOK_PAUSE_US);
+        }
+        lock();
+        settled = look(r, t);
+        unlock();
     }
-    unlock();
 }
 
 void orphans_keep(const struct tree *t)

@@ -22,21 +22,23 @@
 #include "collector/process/process.h"
 #include "collector/process/tree.h"
 
-/* A run whose child exists; it stays in place until orphans_leave(). */
+/* A run; it stays in place from orphans_spawn_begin() to orphans_leave(). */
 struct active_run {
-    pid_t pid; /* of the child, and the number of its session; 0: there is none */
+    pid_t pid; /* of the child, and the number of its session; 0: not known yet */
     const char *tag;
     struct active_run *prev;
     struct active_run *next;
 };
 
 /*
- * The child of r is made between these two, and entered by the second if there is
- * one: a child of the main thread must not look like an orphan in between. Other
- * threads' children never do, so they are made side by side.
+ * The child of r, whose tag is set, is made between these two. The run is entered
+ * before, because a quick child may have left an orphan before we hear of its
+ * start; and a child of the main thread must not look like an orphan itself.
+ * Other threads' children never do, so they are made side by side. pid 0: there is
+ * no child, and the run is out again.
  */
-void orphans_spawn_begin(void);
-void orphans_spawn_end(struct active_run *r);
+void orphans_spawn_begin(struct active_run *r);
+void orphans_spawn_end(struct active_run *r, pid_t pid);
 void orphans_leave(struct active_run *r);
 
 /* True when there is no orphan that nobody has looked at: the usual case. */

@@ -123,7 +123,7 @@ static bool read_file(const char *path, struct buf *ret)
     }
 }
 
-bool proc_tag(pid_t pid, char ret_tag[PROC_TAG_SIZE])
+enum proc_tag_result proc_tag(pid_t pid, char ret_tag[PROC_TAG_SIZE])
 {
     static const char key[] = PROCESS_TAG "=";
     char path[64];
@@ -134,7 +134,10 @@ bool proc_tag(pid_t pid, char ret_tag[PROC_TAG_SIZE])
     buf_init(&env, FILE_BYTES);
     (void)snprintf(path, sizeof(path), "/proc/%d/environ", (int)pid);
     if (!read_file(path, &env)) {
-        return false;
+        return PROC_TAG_NONE;
+    }
+    if (env.len_bytes == 0) {
+        return PROC_TAG_UNKNOWN;
     }
     rest = buf_slice(&env);
     while (rest.len > 0) {
@@ -142,10 +145,10 @@ bool proc_tag(pid_t pid, char ret_tag[PROC_TAG_SIZE])
         if (slice_starts_with(entry, SLICE(PROCESS_TAG "="))) {
             (void)snprintf(ret_tag, PROC_TAG_SIZE, "%" SLICE_FMT, (int)(entry.len - strlen(key)),
                            entry.ptr + strlen(key));
-            return true;
+            return PROC_TAG_FOUND;
         }
     }
-    return false;
+    return PROC_TAG_NONE;
 }
 
 void proc_parse_pids(const char *text, size_t len, struct pids *ret)

@@ -44,11 +44,14 @@ bool proc_alive(const struct proc_stat *s);
 
 enum { PROC_TAG_SIZE = 128 }; /* of a PROCESS_TAG, with the NUL */
 
-/*
- * The value of PROCESS_TAG in the environment that the process was started with.
- * False when it has none, or is not ours to look into.
- */
-bool proc_tag(pid_t pid, char ret_tag[PROC_TAG_SIZE]) MUST_CHECK;
+enum proc_tag_result {
+    PROC_TAG_FOUND,
+    PROC_TAG_NONE,    /* it has an environment without a tag, or is not ours to look into */
+    PROC_TAG_UNKNOWN, /* no environment at all: it is just becoming another program, mostly */
+};
+
+/* The value of PROCESS_TAG in the environment that the process was started with. */
+enum proc_tag_result proc_tag(pid_t pid, char ret_tag[PROC_TAG_SIZE]);
 
 /*
  * Append the children of pid, of all its threads. A kernel without

@@ -22,7 +22,7 @@ static bool carries_tag(pid_t pid, const char *tag)
 {
     char value[PROC_TAG_SIZE];
 
-    return tag && tag[0] && proc_tag(pid, value) && strcmp(value, tag) == 0;
+    return tag && tag[0] && proc_tag(pid, value) == PROC_TAG_FOUND && strcmp(value, tag) == 0;
 }
 
 /*

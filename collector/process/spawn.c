@@ -170,13 +170,12 @@ static int run_posix_spawn(const struct process_spec *spec, struct active_run *r
 
     /* posix_spawn(3) takes strings that it could change, and does not. */
     memcpy(&argv, &spec->argv, sizeof(argv));
-    orphans_spawn_begin();
+    r->tag = spec->tag;
+    orphans_spawn_begin(r);
 
     int rc = posix_spawnp(&pid, spec->argv[0], &s->actions, &s->attr, argv, envp);
 
-    r->pid = rc == 0 ? pid : 0;
-    r->tag = spec->tag;
-    orphans_spawn_end(r);
+    orphans_spawn_end(r, rc == 0 ? pid : 0);
     return rc;
 }
 
