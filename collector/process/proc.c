@@ -134,7 +134,7 @@ enum proc_tag_result proc_tag(pid_t pid, char ret_tag[PROC_TAG_SIZE])
     buf_init(&env, FILE_BYTES);
     (void)snprintf(path, sizeof(path), "/proc/%d/environ", (int)pid);
     if (!read_file(path, &env)) {
-        return PROC_TAG_NONE;
+        return errno == EACCES || errno == EPERM ? PROC_TAG_NONE : PROC_TAG_UNKNOWN;
     }
     if (env.len_bytes == 0) {
         return PROC_TAG_UNKNOWN;

@@ -47,7 +47,7 @@ enum { PROC_TAG_SIZE = 128 }; /* of a PROCESS_TAG, with the NUL */
 enum proc_tag_result {
     PROC_TAG_FOUND,
     PROC_TAG_NONE,    /* it has an environment without a tag, or is not ours to look into */
-    PROC_TAG_UNKNOWN, /* no environment at all: it is just becoming another program, mostly */
+    PROC_TAG_UNKNOWN, /* no environment now: it becomes another program, or ends */
 };
 
 /* The value of PROCESS_TAG in the environment that the process was started with. */
