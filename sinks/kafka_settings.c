@@ -3,6 +3,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "collector/base/config.h"
+
+enum { SECRET_BYTES = 256 * 1024 }; /* a certificate chain as a property */
+
 /* Properties that our promises stand on, with the only value that keeps them. */
 static const struct {
     const char *name;
@@ -36,7 +40,6 @@ bool kafka_settings_read(const json_t *settings, struct kafka_settings *ret, str
         .topic_prefix = json_string_value(json_object_get(settings, "topic_prefix")),
         .create_topics = !json_is_false(json_object_get(settings, "create_topics")),
         .partitions = KAFKA_PARTITIONS,
-        .replication = KAFKA_REPLICATION,
     };
     const char *delivery = json_string_value(json_object_get(settings, "delivery"));
 
@@ -51,8 +54,11 @@ bool kafka_settings_read(const json_t *settings, struct kafka_settings *ret, str
                        delivery);
     }
     if (!read_int(settings, "partitions", 1, 10000, &set.partitions, err) ||
-        !read_int(settings, "replication", 1, 100, &set.replication, err)) {
+        !read_int(settings, "replication", 0, 100, &set.replication, err)) {
         return false;
+    }
+    if (set.replication == 0) {
+        set.replication = -1; /* librdkafka's word for it */
     }
     *ret = set;
     return true;
@@ -103,6 +109,19 @@ static bool set_one(rd_kafka_conf_t *conf, const char *name, const char *value, 
     return true;
 }
 
+/* A value may name a file or an environment variable: passwords stand there. */
+static bool set_secret(rd_kafka_conf_t *conf, const char *name, const char *value, struct err *err)
+{
+    CLEANUP(arena_clear) struct arena a;
+    const char *meant;
+
+    arena_init(&a, SECRET_BYTES);
+    if (!config_secret(value, &a, &meant, err)) {
+        return err_wrap(err, "sinks.kafka.properties.%s", name);
+    }
+    return set_one(conf, name, meant, err);
+}
+
 static bool set_properties(rd_kafka_conf_t *conf, const json_t *properties, struct err *err)
 {
     const char *name;
@@ -116,7 +135,7 @@ static bool set_properties(rd_kafka_conf_t *conf, const json_t *properties, stru
         if (!value) {
             return err_set(err, ERR_INVALID, "sinks.kafka.properties.%s: want a plain value", name);
         }
-        if (!is_allowed(name, value, err) || !set_one(conf, name, value, err)) {
+        if (!is_allowed(name, value, err) || !set_secret(conf, name, value, err)) {
             return false;
         }
     }

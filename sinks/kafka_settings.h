@@ -12,10 +12,7 @@
 
 #include "collector/base/err.h"
 
-enum {
-    KAFKA_PARTITIONS = 3,   /* of a topic that we make, unless told */
-    KAFKA_REPLICATION = -1, /* -1: as the broker's default.replication.factor says */
-};
+enum { KAFKA_PARTITIONS = 3 }; /* of a topic that we make, unless told */
 
 struct kafka_settings {
     const json_t *properties; /* object; NULL: none */
@@ -23,7 +20,7 @@ struct kafka_settings {
     bool exactly_once;
     bool create_topics;
     int partitions;
-    int replication;
+    int replication; /* -1: as the broker does by default */
 };
 
 /* Read `settings` (NULL: all defaults); what it points to must live as long as *ret. */

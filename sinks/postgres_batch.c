@@ -5,10 +5,12 @@
 #include <string.h>
 
 #include "collector/base/clock.h"
+#include "collector/base/config.h"
 #include "collector/base/mem.h"
 #include "collector/sql/postgres_schema.h"
 
 enum {
+    DSN_BYTES = 64 * 1024,
     COPY_FULL_BYTES = 1024 * 1024,                      /* then a buffer is sent */
     COPY_MAX_BYTES = COPY_FULL_BYTES + 2 * 1024 * 1024, /* and one more row fits */
     SQL_LIMIT_BYTES = 4096,                             /* of a statement that is built here */
@@ -369,6 +371,19 @@ void postgres_batch_close(struct postgres_batch *b)
     free(b);
 }
 
+static bool connect_to(struct postgres_batch *b, const char *dsn, int64_t timeout_ms,
+                       struct err *err)
+{
+    CLEANUP(arena_clear) struct arena a;
+    const char *meant;
+
+    arena_init(&a, DSN_BYTES);
+    if (!config_secret(dsn, &a, &meant, err)) {
+        return err_wrap(err, "sinks.postgres.dsn");
+    }
+    return postgres_open(meant, POSTGRES_TO_WRITE, timeout_ms, &b->db, err);
+}
+
 bool postgres_batch_open(const char *dsn, int64_t timeout_ms, int64_t retention_days,
                          struct postgres_batch **ret, struct err *err)
 {
@@ -381,7 +396,7 @@ bool postgres_batch_open(const char *dsn, int64_t timeout_ms, int64_t retention_
     for (size_t i = 0; i < TABLE_COUNT; i++) {
         buf_init(&b->copy[i], COPY_MAX_BYTES);
     }
-    if (!postgres_open(dsn, POSTGRES_TO_WRITE, timeout_ms, &b->db, err)) {
+    if (!connect_to(b, dsn, timeout_ms, err)) {
         postgres_batch_close(b);
         return false;
     }

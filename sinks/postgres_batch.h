@@ -28,7 +28,10 @@ struct postgres_batch {
     int64_t today; /* as of begin */
 };
 
-/* Connect, bring the schema up to date, make partitions ahead. NULL-safe postgres_batch_close(). */
+/*
+ * Connect, bring the schema up to date, make partitions ahead. The dsn may name a
+ * file or an environment variable (config_secret()). postgres_batch_close() accepts NULL.
+ */
 bool postgres_batch_open(const char *dsn, int64_t timeout_ms, int64_t retention_days,
                          struct postgres_batch **ret, struct err *err) MUST_CHECK;
 void postgres_batch_close(struct postgres_batch *b);

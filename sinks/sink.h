@@ -64,6 +64,10 @@ struct sink_cut {
 struct sink_ops {
     const char *name; /* as written in the config file, e.g. "kafka" */
 
+    /* What a write gathers at most, and how long; 0: as the caller usually does. */
+    size_t batch_records;
+    int64_t linger_ms;
+
     /*
      * Allocate a sink and connect it. On success *ret_sink is owned by the
      * caller and released with close(). May block up to cfg->timeout_ms.

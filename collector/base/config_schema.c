@@ -87,6 +87,11 @@ static const struct setting kafka[] = {
     SETTING("properties", OPTIONS, .required = true),
     WORD("delivery", "at-least-once", "exactly-once"),
     SETTING("topic_prefix", TEXT, .text = "hooktrail"),
+    SETTING("create_topics", FLAG, .number = 1),
+    NUMBER("partitions", 3, 1, 10000),
+    NUMBER("replication", 0, 0, 100), /* 0: as the broker does by default */
+    NUMBER("batch_records", 10000, 1, 100000),
+    SETTING("group", TEXT, .text = "hooktrail-loader"),
     TIMEOUT,
 };
 static const struct setting null[] = {

@@ -9,9 +9,9 @@
 #include "sinks/registry.h"
 
 enum {
-    BATCH_RECORDS = 4096,
-    BATCH_BYTES = 4 * 1024 * 1024,
-    LINGER_MS = 100, /* ten commits a second at the most, when little comes */
+    BATCH_RECORDS = 4096, /* unless the driver wants more */
+    RECORD_BYTES = 1024,  /* a usual one: bounds the bytes of a batch */
+    LINGER_MS = 100,      /* ten commits a second at the most, when little comes */
     TIMEOUT_MS = 30 * 1000,
     PATIENCE_MS = 10 * 1000,
 };
@@ -82,27 +82,43 @@ static bool start_ship(struct ship *s, struct err *err)
     return s->started || err_errno(err, code, "thread of sink %s", s->cfg.name);
 }
 
+/* What the configuration says, or the driver, or what is usual. */
+static size_t batch_of(const struct config_sink *sink, const struct sink_ops *ops)
+{
+    json_int_t n = json_integer_value(json_object_get(sink->settings, "batch_records"));
+
+    if (n > 0) {
+        return (size_t)n;
+    }
+    return ops->batch_records > 0 ? ops->batch_records : BATCH_RECORDS;
+}
+
 static bool set_up(struct fleet *f, const struct config *c, size_t i, bool once, struct err *err)
 {
     struct ship *s = &f->ships[i];
     const struct config_sink *sink = &c->sinks[i];
     const struct sink_ops *ops = sink_find(sink->name, sink->settings);
 
+    int64_t timeout_ms = json_integer_value(json_object_get(sink->settings, "timeout_ms"));
+
     if (!ops) {
         return err_set(err, ERR_INVALID, "there is no sink called %s", sink->name);
     }
+    size_t batch = batch_of(sink, ops);
+    int64_t linger_ms = ops->linger_ms > 0 ? ops->linger_ms : LINGER_MS;
+
     s->fleet = f;
     s->cfg = (struct sink_config){
         .settings = sink->settings,
         .name = sink->name,
         .state_dir = c->state,
-        .timeout_ms = TIMEOUT_MS,
+        .timeout_ms = timeout_ms > 0 ? timeout_ms : TIMEOUT_MS,
     };
     s->feed = (struct feed_options){
         .state_dir = c->state,
         .sink = sink->name,
-        .batch_records = BATCH_RECORDS,
-        .batch_bytes = BATCH_BYTES,
+        .batch_records = batch,
+        .batch_bytes = batch * RECORD_BYTES,
         .on_loss = on_loss,
         .ctx = s,
     };
@@ -111,8 +127,8 @@ static bool set_up(struct fleet *f, const struct config *c, size_t i, bool once,
         .ops = ops,
         .source = feed_open(&s->feed),
         .stop = &f->stop,
-        .batch_records = BATCH_RECORDS,
-        .linger_ms = once ? 0 : LINGER_MS,
+        .batch_records = batch,
+        .linger_ms = once ? 0 : linger_ms,
         .once = once,
         .patience_ms = PATIENCE_MS,
         .on_cut = on_cut,

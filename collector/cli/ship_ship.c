@@ -14,10 +14,12 @@
 #include "collector/base/fs.h"
 #include "collector/base/log.h"
 #include "collector/cli/ship_fleet.h"
+#include "sinks/loader.h"
 
 enum {
     LOOK_EVERY_MS = 50, /* whether a single run is done */
     QUEUE_BYTES = 1024 * 1024,
+    LOADER_TIMEOUT_MS = 10 * 1000,
 };
 static const uint64_t MIB = 1024 * 1024;
 
@@ -153,6 +155,94 @@ static int ship_until_told(const struct cli *cli, struct config **c, bool once)
     return end == RUNNER_GAVE_UP ? CLI_FAILED : CLI_DONE;
 }
 
+static const json_t *settings_of(const struct config *c, const char *sink)
+{
+    for (size_t i = 0; i < c->n_sinks; i++) {
+        if (strcmp(c->sinks[i].name, sink) == 0) {
+            return c->sinks[i].settings;
+        }
+    }
+    return NULL;
+}
+
+/* A loader in a thread of its own, so that the signals stay here. */
+struct loading {
+    struct loader_options options;
+    struct loader_count count;
+    struct err err;
+    bool ran;
+    _Atomic bool done;
+};
+
+static void *run_loader(void *ctx)
+{
+    struct loading *l = ctx;
+
+    l->ran = loader_run(&l->options, &l->count, &l->err);
+    l->done = true;
+    return NULL;
+}
+
+/* Until a signal, or (once) the end. SIGHUP is no reason to leave the group: it ends, too. */
+static bool load(struct loading *l, struct err *err)
+{
+    const struct timespec pause = { .tv_nsec = LOOK_EVERY_MS * 1000000L };
+    struct stop stop;
+    pthread_t thread;
+    sigset_t set;
+    int code;
+
+    if (!stop_init(&stop, err)) {
+        return false;
+    }
+    block_signals(&set);
+    l->options.stop = &stop;
+    code = pthread_create(&thread, NULL, run_loader, l);
+    if (code != 0) {
+        stop_done(&stop);
+        return err_errno(err, code, "thread of the loader");
+    }
+    while (!l->done && sigtimedwait(&set, NULL, &pause) < 0) {
+    }
+    stop_ask(&stop);
+    (void)pthread_join(thread, NULL);
+    stop_done(&stop);
+    *err = l->err;
+    return l->ran;
+}
+
+static int load_from_kafka(const struct cli *cli, const struct config *c, bool once)
+{
+    const json_t *kafka = settings_of(c, "kafka");
+    struct loading l = {
+        .options = {
+            .kafka = kafka,
+            .postgres = settings_of(c, "postgres"),
+            .group = json_string_value(json_object_get(kafka, "group")),
+            .collector = c->collector,
+            .state_dir = c->state,
+            .timeout_ms = LOADER_TIMEOUT_MS,
+            .once = once,
+        },
+    };
+    struct err err = { 0 };
+
+    if (!l.options.kafka || !l.options.postgres) {
+        (void)err_set(
+            &err, ERR_INVALID,
+            "--source kafka loads sinks.postgres from sinks.kafka: both must be configured");
+        return cli_fail(cli, &err);
+    }
+    log_info("loading from Kafka into PostgreSQL", log_str("group", l.options.group));
+
+    bool ran = load(&l, &err);
+
+    log_info("loaded", log_i64("records", (int64_t)l.count.loaded),
+             log_i64("resends_dropped", (int64_t)l.count.dropped),
+             log_i64("dead", (int64_t)l.count.dead));
+    return ran ? CLI_DONE : cli_fail(cli, &err);
+}
+
 static int run(const struct cli *cli, int argc, char **argv)
 {
     bool once = false;
@@ -169,8 +259,10 @@ static int run(const struct cli *cli, int argc, char **argv)
     if (first < 0) {
         return CLI_USAGE;
     }
-    if (first < argc || strcmp(source, "journals") != 0) {
-        return cli_usage(cli, first < argc ? "takes no operand" : "--source: only journals");
+    bool from_kafka = strcmp(source, "kafka") == 0;
+
+    if (first < argc || (!from_kafka && strcmp(source, "journals") != 0)) {
+        return cli_usage(cli, first < argc ? "takes no operand" : "--source: journals or kafka");
     }
 
     struct config *c = cli_config(cli);
@@ -179,8 +271,13 @@ static int run(const struct cli *cli, int argc, char **argv)
         return CLI_USAGE;
     }
 
-    int code =
-        take_lock(c->state, &lock_fd, &err) ? ship_until_told(cli, &c, once) : cli_fail(cli, &err);
+    int code;
+
+    if (!take_lock(c->state, &lock_fd, &err)) {
+        code = cli_fail(cli, &err);
+    } else {
+        code = from_kafka ? load_from_kafka(cli, c, once) : ship_until_told(cli, &c, once);
+    }
 
     config_free(c);
     return code;
@@ -189,13 +286,14 @@ static int run(const struct cli *cli, int argc, char **argv)
 const struct cli_command ship_command = {
     "ship",
     run,
-    "[--once] [--source journals]",
+    "[--once] [--source journals|kafka]",
     "Deliver the records of all journals in the state folder to every configured sink, in\n"
     "order, each from where it stands: the outage of one delays no other. Runs until\n"
     "SIGTERM; SIGHUP reads the configuration anew.\n"
     "\n"
     "  --once             end when everything that is there has been delivered\n"
-    "  --source journals  where records come from\n"
+    "  --source journals  where records come from; kafka: the topics that other ships fill,\n"
+    "                     into sinks.postgres; several of one group share the work\n"
     "\n"
     "Exit codes: 0 stopped, or delivered; 2 the configuration has faults; 3 another ship\n"
     "works on this state folder, or (--once) a sink did not take everything.",
