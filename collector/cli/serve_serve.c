@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -31,7 +32,7 @@ enum { ROUTES = 6 };
 
 struct server {
     struct desk *desk;
-    struct web *web;
+    _Atomic(struct web *) web; /* set when web_start() is back, which requests need not wait for */
     struct web_route routes[ROUTES]; /* borrowed by web, as is tokens */
     char tokens[4096];
 };
@@ -89,12 +90,13 @@ static void on_metrics(void *ctx, struct web_request *r)
 {
     struct server *s = ctx;
     CLEANUP(buf_done) struct buf b;
+    struct web *server = s->web;
     struct web_stats web = { 0 };
     struct desk_stats desk;
 
     buf_init(&b, METRICS_BYTES);
-    if (s->web) { /* the first request may come before web_start() is back */
-        web_stats(s->web, &web);
+    if (server) {
+        web_stats(server, &web);
     }
     desk_stats(s->desk, &desk);
     add_metric(&b, "requests_total", "counter", "HTTP requests.", web.requests);
@@ -136,10 +138,15 @@ static bool start_web(struct server *s, const struct config *c, struct err *err)
                                    .hosts = c->serve.hosts,
                                    .max_connections = CONNECTIONS,
                                    .idle_ms = IDLE_MS };
+    struct web *web = NULL;
 
     set_routes(s);
     (void)snprintf(s->tokens, sizeof(s->tokens), "%s/tokens.json", c->state);
-    return web_start(&o, &s->web, err);
+    if (!web_start(&o, &web, err)) {
+        return false;
+    }
+    s->web = web;
+    return true;
 }
 
 /* STATE/run/serve.pid; a state folder that we may only read is no reason not to serve. */

@@ -151,9 +151,8 @@ static bool open_handle(struct sqlite *s, const char *path, enum sqlite_mode mod
     (void)sqlite3_extended_result_codes(s->db, 1);
     (void)sqlite3_busy_handler(s->db, on_busy, s);
     sqlite3_progress_handler(s->db, STEPS_BETWEEN_LOOKS, on_progress, s);
-    if (mode == SQLITE_TO_WRITE) {
-        (void)sqlite3_file_control(s->db, NULL, SQLITE_FCNTL_PERSIST_WAL, &keep);
-    }
+    /* Also of a reader that closes last: the next one may have no right to make the files. */
+    (void)sqlite3_file_control(s->db, NULL, SQLITE_FCNTL_PERSIST_WAL, &keep);
     return sqlite_exec(s, mode == SQLITE_TO_WRITE ? write_pragmas : read_pragmas, err) == SQL_DONE;
 }
 

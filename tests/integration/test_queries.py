@@ -2,10 +2,12 @@
 import http.client
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 
 import pytest
@@ -217,3 +219,20 @@ def test_what_is_not_shipped_yet_is_told(hooktrail):
     finally:
         hooktrail.start("ship")
     wait_until(lambda: hooktrail.run("trace", "thread-not-shipped").returncode == 0)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+def test_somebody_who_may_only_read_can_ask(hooktrail):
+    with tempfile.TemporaryDirectory() as folder:
+        state = os.path.join(folder, "state")
+        program = shutil.copy(hooktrail.binary, folder)
+        shutil.copytree(os.path.join(os.path.dirname(hooktrail.binary), "libexec"),
+                        os.path.join(folder, "libexec"))
+        shutil.copytree(hooktrail.state, state, ignore=shutil.ignore_patterns("*.sock"))
+        subprocess.run(["chmod", "-R", "a+rX,a-w", folder], check=True)
+        ask = [program, "--state", state, "trace", THREAD]
+        assert subprocess.run(ask, capture_output=True, check=False).returncode == 0
+        done = subprocess.run(ask, text=True, capture_output=True, check=False, cwd="/",
+                              user=65534, group=65534, extra_groups=[])
+        assert done.returncode == 0, done.stderr
+        assert f"thread {THREAD}" in done.stdout
