@@ -86,6 +86,9 @@ FAKES    := $(patsubst %.c,$(OBJ)/%.o,$(wildcard tests/unit/*/fake_*.c tests/uni
 $(OBJ)/tests/unit/%: $(OBJ)/tests/unit/%.o $(FAKES) $(ARCHIVES)
 	$(if $(V),,@echo "LINK $@")
 	$(Q)$(CC) $(LDFLAGS) $(WRAP) -o $@ $^ $(LIBS) -lcmocka
+$(OBJ)/tests/bench/%: $(OBJ)/tests/bench/%.o $(FAKES) $(ARCHIVES)
+	$(if $(V),,@echo "LINK $@")
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LIBS) -lcmocka
 $(OBJ)/tests/unit/base/test_fs: WRAP := -Wl,--wrap=fsync
 
 # Drivers against real servers; the integration tests start those.
