@@ -3,34 +3,48 @@
 
 #include "collector/dispatcher/hookset.h"
 
+static json_t *fault_to_json(const struct fault *f)
+{
+    return json_pack("{ss,ss,sI,ss*,ss}", "level", f->level == FAULT_ERROR ? "error" : "warning",
+                     "file", f->file, "line", (json_int_t)f->line, "key", f->key, "text", f->text);
+}
+
+static int print_json(const struct cli *cli, const struct faults *faults, const struct hookset *set)
+{
+    json_t *list = json_array();
+    json_int_t hooks = set ? (json_int_t)set->n_hooks : 0;
+
+    for (const struct fault *f = faults->first; f; f = f->next) {
+        (void)json_array_append_new(list, fault_to_json(f));
+    }
+
+    json_t *all = json_pack("{so,sb,sI}", "faults", list, "usable", set != NULL, "hooks", hooks);
+    int code = cli_print_json(cli, all);
+
+    json_decref(all);
+    return code;
+}
+
+static const char *plural(size_t n)
+{
+    return n == 1 ? "" : "s";
+}
+
+static int print_text(const struct faults *faults, const struct hookset *set)
+{
+    faults_print(faults, stderr);
+    if (set) {
+        (void)printf("%zu hook%s, %zu warning%s\n", set->n_hooks, plural(set->n_hooks),
+                     faults->warnings, plural(faults->warnings));
+    }
+    return CLI_DONE;
+}
+
 static int report(const struct cli *cli, const struct faults *faults, const struct hookset *set)
 {
-    if (cli->json) {
-        json_t *list = json_array();
+    int code = cli->json ? print_json(cli, faults, set) : print_text(faults, set);
 
-        for (const struct fault *f = faults->first; f; f = f->next) {
-            (void)json_array_append_new(
-                list, json_pack("{ss,ss,sI,ss*,ss}", "level",
-                                f->level == FAULT_ERROR ? "error" : "warning", "file", f->file,
-                                "line", (json_int_t)f->line, "key", f->key, "text", f->text));
-        }
-
-        json_t *all = json_pack("{so,sb,sI}", "faults", list, "usable", set != NULL, "hooks",
-                                (json_int_t)(set ? set->n_hooks : 0));
-        int code = cli_print_json(cli, all);
-
-        json_decref(all);
-        if (code != CLI_DONE) {
-            return code;
-        }
-    } else {
-        faults_print(faults, stderr);
-        if (set) {
-            (void)printf("%zu hook%s, %zu warning%s\n", set->n_hooks, set->n_hooks == 1 ? "" : "s",
-                         faults->warnings, faults->warnings == 1 ? "" : "s");
-        }
-    }
-    return set ? CLI_DONE : CLI_NEGATIVE;
+    return code == CLI_DONE && !set ? CLI_NEGATIVE : code;
 }
 
 static int check(const struct cli *cli, const struct contract_ops *ops, const char *hooks,

@@ -106,14 +106,14 @@ struct sre_result {
  * Read stdout as a HookResult.
  * Errors: ERR_INVALID: no JSON object, a wrong type, an unknown permissionDecision.
  */
-bool sre_result_parse(struct slice text, struct arena *a, struct sre_result *ret, struct err *err)
+bool sre_result_parse(struct slice output, struct arena *a, struct sre_result *ret, struct err *err)
     MUST_CHECK;
 
 /* What a result decides where permission decisions count. */
 enum decision sre_result_decision(const struct sre_result *r);
 
 /* What output that is no HookResult seems to have meant; DECISION_NONE: cannot be told. */
-enum decision sre_result_guess(struct slice text);
+enum decision sre_result_guess(struct slice output);
 
 /* verdict.own. */
 struct sre_verdict {
