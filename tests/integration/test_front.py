@@ -1,0 +1,146 @@
+"""The front: finding commands, and `run`, the supervisor of the three roles."""
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import time
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BIN = os.environ.get("HOOKTRAIL_BIN", str(ROOT / "build/hooktrail"))
+ROLES = {"collect", "ship", "serve"}
+
+
+def hooktrail(*args, **kw):
+    return subprocess.run([BIN, *args], capture_output=True, text=True, timeout=20,
+                          stdin=subprocess.DEVNULL, **kw)
+
+
+def children(pid):
+    """{role: pid} of a supervisor's children."""
+    found = {}
+    for child in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
+        try:
+            words = pathlib.Path(f"/proc/{child}/cmdline").read_text().split("\0")
+        except OSError:
+            continue
+        if len(words) > 1 and words[-2] in ROLES:
+            found[words[-2]] = int(child)
+    return found
+
+
+def wait_for(what, seconds=10):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        answer = what()
+        if answer:
+            return answer
+        time.sleep(0.02)
+    pytest.fail("waited too long")
+
+
+def gone(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z"
+    except OSError:
+        return True
+
+
+@pytest.fixture
+def supervisor(tmp_path):
+    config = tmp_path / "h.yaml"
+    config.write_text('serve: {listen: ["tcp:127.0.0.1:0"]}\n')
+    log = open(tmp_path / "log", "w+")
+    p = subprocess.Popen([BIN, "--config", str(config), "run", "--state", str(tmp_path / "s")],
+                         stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+    p.log = tmp_path / "log"
+    p.state = tmp_path / "s"
+    wait_for(lambda: set(children(p.pid)) == ROLES or p.poll() is not None)
+    yield p
+    if p.poll() is None:
+        p.terminate()
+        p.wait(20)
+
+
+def test_the_front_links_libc_alone():
+    libraries = subprocess.run(["ldd", BIN], capture_output=True, text=True, check=True).stdout
+    names = {line.split()[0].split("/")[-1] for line in libraries.splitlines()}
+    assert not {n for n in names if not re.match(r"linux-vdso|libc\.so|ld-linux", n)}
+
+
+def test_every_command_of_the_help_explains_itself():
+    commands = re.findall(r"^  ([a-z]+) +[A-Z]", hooktrail("help").stdout, re.M)
+    assert len(commands) > 15
+    for command in commands:
+        answer = hooktrail(command, "--help")
+        assert answer.returncode == 0, command
+        assert answer.stdout.startswith("Usage: hooktrail"), command
+        assert hooktrail("help", command).stdout == answer.stdout
+
+
+@pytest.mark.parametrize("args, says", [
+    (["vesion"], "did you mean 'version'?"),
+    (["zzzzzz"], "see 'hooktrail help'"),
+    ([], "no command"),
+    (["config", "--bogus"], "unknown option '--bogus'"),
+    (["config", "--get"], "--get needs a value"),
+    (["--state"], "no command"),
+    (["config", "--color", "blue"], "--color takes auto, always or never"),
+    (["config", "--config", "/nonexistent"], "/nonexistent: error: cannot be read"),
+    (["run", "--bogus"], "unknown option '--bogus'"),
+    (["completion", "tcsh"], "bash, zsh or fish"),
+])
+def test_what_is_not_meant_is_refused_in_one_line(args, says):
+    answer = hooktrail(*args)
+    assert answer.returncode == 2
+    assert says in answer.stderr
+    assert answer.stderr.count("\n") == 1
+    assert answer.stdout == ""
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_the_completion_files_are_what_the_program_prints(shell):
+    text = hooktrail("completion", shell).stdout
+    assert (ROOT / "deploy/completion" / f"hooktrail.{shell}").read_text() == text
+
+
+def test_run_starts_all_and_ends_all(supervisor):
+    pids = children(supervisor.pid)
+    wait_for(lambda: (supervisor.state / "collect.sock").exists())
+    supervisor.terminate()
+    assert supervisor.wait(20) == 0
+    assert all(gone(pid) for pid in pids.values())
+    assert "hooktrail" in supervisor.log.read_text().splitlines()[0]
+
+
+def test_a_role_that_is_killed_comes_back(supervisor):
+    before = children(supervisor.pid)
+    os.kill(before["collect"], signal.SIGKILL)
+    after = wait_for(lambda: children(supervisor.pid).get("collect") not in (None, before["collect"])
+                     and children(supervisor.pid))
+    assert after["ship"] == before["ship"] and after["serve"] == before["serve"]
+    assert 'role="collect" signal=9' in supervisor.log.read_text()
+
+
+def test_when_the_supervisor_is_killed_nothing_goes_on(supervisor):
+    pids = children(supervisor.pid)
+    wait_for(lambda: (supervisor.state / "collect.sock").exists())
+    supervisor.kill()
+    supervisor.wait(5)
+    wait_for(lambda: all(gone(pid) for pid in pids.values()))
+
+
+def test_a_second_one_on_the_same_state_is_refused(supervisor):
+    answer = hooktrail("run", "--state", str(supervisor.state))
+    assert answer.returncode == 2
+    assert f"already running on {supervisor.state}, as process {supervisor.pid}" in answer.stderr
+
+
+def test_a_faulty_configuration_starts_nothing(tmp_path):
+    (tmp_path / "h.yaml").write_text("collect: {workers: 0}\n")
+    answer = hooktrail("run", "--config", str(tmp_path / "h.yaml"), "--state", str(tmp_path / "s"))
+    assert answer.returncode == 2
+    assert "h.yaml:1: error: collect.workers" in answer.stderr
+    assert not (tmp_path / "s").exists()
