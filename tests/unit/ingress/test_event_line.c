@@ -1,0 +1,162 @@
+#include "collector/ingress/event_line.h"
+
+#include <string.h>
+
+#include "collector/record/decode.h"
+#include "tests/unit/unit.h"
+
+static struct arena arena;
+static struct buf record;
+static enum record_type type;
+static struct err err;
+
+static int start(void **state)
+{
+    (void)state;
+    arena_init(&arena, 4 << 20);
+    buf_init(&record, RECORD_MAX_BYTES);
+    type = RECORD_NONE;
+    return 0;
+}
+
+static int stop(void **state)
+{
+    (void)state;
+    arena_clear(&arena);
+    buf_done(&record);
+    return 0;
+}
+
+static bool reads(const char *line)
+{
+    buf_clear(&record);
+    return event_line_read(slice_from_cstr(line), "box", &arena, &record, &type, &err);
+}
+
+static void what_is_absent_is_filled_in(void **state)
+{
+    struct tool_execution t;
+
+    (void)state;
+    assert_true(reads("{\"type\":\"tool_execution\",\"phase\":\"start\",\"thread_id\":\"t\","
+                      "\"tool_name\":\"x\",\"tool_input\":{\"n\":1.50}}"));
+    assert_int_equal(type, RECORD_TOOL_EXECUTION);
+    assert_true(decode_tool_execution(buf_slice(&record), &arena, &t, &err));
+    assert_true(id_valid(t.head.id));
+    assert_true(slice_equal(t.head.collector, SLICE("box")));
+    assert_true(t.head.time_us > 0);
+    assert_int_equal(t.source, SOURCE_HOST);
+    assert_true(slice_equal(t.tool_input, SLICE("{\"n\":1.50}")));
+}
+
+static void what_the_host_says_of_itself_stays(void **state)
+{
+    struct evaluation e;
+
+    (void)state;
+    assert_true(
+        reads("{\"type\":\"hook_evaluation\",\"schema\":1,"
+              "\"id\":\"01a22d0c-d0f3-7000-af91-dd1797f5af35\",\"collector\":\"other\","
+              "\"time\":\"2026-01-02T03:04:05Z\",\"source\":\"host\",\"contract\":\"sre\","
+              "\"thread_id\":\"t\",\"hook_event_type\":\"Stop\",\"final_decision\":\"deny\","
+              "\"reason\":\"no\",\"hooks\":[{\"hook_name\":\"h\",\"decision\":\"deny\"}]}"));
+    assert_int_equal(type, RECORD_HOOK_EVALUATION);
+    assert_true(decode_evaluation(buf_slice(&record), &arena, &e, &err));
+    assert_true(slice_equal(e.head.id, SLICE("01a22d0c-d0f3-7000-af91-dd1797f5af35")));
+    assert_true(slice_equal(e.head.collector, SLICE("other")));
+    assert_int_equal(e.final_decision, DECISION_DENY);
+    assert_int_equal(e.n_hooks, 1);
+}
+
+static void secrets_are_taken_out(void **state)
+{
+    static const char *const lines[] = {
+        "{\"type\":\"tool_execution\",\"phase\":\"end\",\"thread_id\":\"t\",\"tool_name\":\"x\","
+        "\"tool_output\":{\"password\":\"hunter2\"}}",
+        "{\"type\":\"tool_execution\",\"phase\":\"end\",\"thread_id\":\"t\",\"tool_name\":\"x\","
+        "\"tool_input\":{\"api_key\":\"hunter2\"}}",
+        "{\"type\":\"hook_evaluation\",\"contract\":\"sre\",\"thread_id\":\"t\","
+        "\"hook_event_type\":\"Stop\",\"final_decision\":\"pass\","
+        "\"reason\":\"curl https://u:hunter2@example.com/\"}",
+        "{\"type\":\"hook_evaluation\",\"contract\":\"sre\",\"thread_id\":\"t\","
+        "\"hook_event_type\":\"Stop\",\"final_decision\":\"pass\",\"hooks\":[{\"hook_name\":\"h\","
+        "\"decision\":\"pass\",\"stderr_tail\":\"Authorization: Bearer hunter2hunter2\"}]}",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(lines); i++) {
+        assert_true(reads(lines[i]));
+        assert_null(strstr(buf_cstr(&record), "hunter2"));
+        assert_non_null(strstr(buf_cstr(&record), "redacted"));
+    }
+}
+
+static void a_line_that_is_no_record_of_a_host_is_refused_by_its_key(void **state)
+{
+#define TOOL \
+    "{\"type\":\"tool_execution\",\"phase\":\"start\",\"thread_id\":\"t\",\"tool_name\":\"x\""
+#define EVALUATION \
+    "{\"type\":\"hook_evaluation\",\"contract\":\"sre\",\"thread_id\":\"t\",\"hook_event_type\":\"S\""
+    static const struct {
+        const char *line;
+        const char *says;
+    } cases[] = {
+        { "no json", "" },
+        { "[]", "a record is an object" },
+        { "{}", "type: " },
+        { "{\"type\":7}", "type: " },
+        { "{\"type\":\"admin\"}", "type: must be tool_execution or hook_evaluation" },
+        { TOOL ",\"phase2\":1}", "phase2" },
+        { TOOL ",\"hooks\":[]}", "hooks" },
+        { TOOL ",\"source\":\"dispatcher\"}", "source: must be \"host\"" },
+        { TOOL ",\"id\":\"7\"}", "id: " },
+        { TOOL ",\"schema\":99}", "schema: " },
+        { TOOL ",\"time\":\"today\"}", "time" },
+        { TOOL ",\"tool_succeeded\":\"yes\"}", "tool_succeeded" },
+        { "{\"type\":\"tool_execution\",\"thread_id\":\"t\",\"tool_name\":\"x\"}", "phase: " },
+        { "{\"type\":\"tool_execution\",\"phase\":\"end\",\"tool_name\":\"x\"}", "thread_id: " },
+        { "{\"type\":\"tool_execution\",\"phase\":\"end\",\"thread_id\":\"t\"}", "tool_name: " },
+        { EVALUATION "}", "final_decision: " },
+        { EVALUATION ",\"final_decision\":\"skipped\"}", "final_decision: " },
+        { EVALUATION ",\"final_decision\":\"pass\",\"hooks\":{}}", "hooks: " },
+        { EVALUATION ",\"final_decision\":\"pass\",\"hooks\":[{}]}", "hooks[0].hook_name: " },
+        { EVALUATION ",\"final_decision\":\"pass\",\"hooks\":[{\"hook_name\":\"h\"}]}",
+          "hooks[0].decision: " },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        assert_false(reads(cases[i].line));
+        if (!strstr(err.text, cases[i].says)) {
+            fail_msg("%s: %s", cases[i].line, err.text);
+        }
+        assert_null(strchr(err.text, '\n'));
+    }
+}
+
+static void a_record_over_the_limit_is_refused(void **state)
+{
+    enum { BYTES = RECORD_MAX_BYTES };
+    char *line = malloc(2 * BYTES);
+
+    (void)state;
+    assert_non_null(line);
+    (void)snprintf(line, 2 * BYTES, "%s,\"call_id\":\"%0*d\"}", TOOL, BYTES, 0);
+    assert_false(reads(line));
+    assert_int_equal(err.code, ERR_TOO_BIG);
+    free(line);
+}
+
+int main(void)
+{
+#define FRESH(test) cmocka_unit_test_setup_teardown(test, start, stop)
+    const struct CMUnitTest tests[] = {
+        FRESH(what_is_absent_is_filled_in),
+        FRESH(what_the_host_says_of_itself_stays),
+        FRESH(secrets_are_taken_out),
+        FRESH(a_line_that_is_no_record_of_a_host_is_refused_by_its_key),
+        FRESH(a_record_over_the_limit_is_refused),
+    };
+
+    return cmocka_run_group_tests_name("ingress/event_line", tests, NULL, NULL);
+}
