@@ -133,14 +133,13 @@ static bool is_prose(struct slice text, struct span value)
 /* Calls are code: `password = read_password(…)`. */
 static bool is_call(struct slice text, struct span value)
 {
-    size_t name = redact_span(text, value.from, LETTERS "_.0123456789");
-
-    return name > value.from && redact_at(text, name) == '(' && name < value.to;
+    return redact_at(text, value.to) == '(' &&
+           redact_span(text, value.from, LETTERS "_.0123456789") == value.to;
 }
 
 static bool find_bare(struct slice text, enum binding binding, size_t from, struct span *ret)
 {
-    *ret = (struct span){ .from = from, .to = redact_until(text, from, " \t\r\n\"'`,;&|<>)}]{[") };
+    *ret = (struct span){ .from = from, .to = redact_until(text, from, " \t\r\n\"'`,;&|<>)}]{[(") };
     if (ret->to == from || is_call(text, *ret)) {
         return false;
     }
@@ -152,7 +151,8 @@ bool redact_find_assignment(struct slice text, const struct run *r, struct span 
     size_t from = 0;
     enum binding binding = binding_of(text, r, &from);
 
-    if (binding == BOUND_NOT || !is_secret_here(text, r)) {
+    if (binding == BOUND_NOT || !is_secret_here(text, r) ||
+        redact_begins_reference(redact_from(text, from))) {
         return false;
     }
     if (!find_quoted(text, from, ret)) {

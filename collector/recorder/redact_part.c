@@ -2,17 +2,6 @@
 
 #include <string.h>
 
-bool redact_is_run(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-           c == '-';
-}
-
-char redact_at(struct slice text, size_t i)
-{
-    return i < text.len ? text.ptr[i] : '\0';
-}
-
 struct slice redact_from(struct slice text, size_t i)
 {
     size_t at = i < text.len ? i : text.len;
@@ -45,25 +34,33 @@ size_t redact_span(struct slice text, size_t from, const char *set)
     return i;
 }
 
-bool redact_is_reference(struct slice value)
+bool redact_begins_reference(struct slice value)
 {
-    static const char *const words[] = { "null", "none", "nil", "true", "false", "undefined" };
     static const char *const starts[] = {
         "${", "$(", "{{", "[redacted]", "os.environ", "process.env", "getenv", "secrets.", "***",
     };
+
+    for (size_t i = 0; i < sizeof(starts) / sizeof(starts[0]); i++) {
+        if (slice_starts_with(value, slice_from_cstr(starts[i]))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool redact_is_reference(struct slice value)
+{
+    static const char *const words[] = { "null", "none", "nil", "true", "false", "undefined" };
 
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
         if (value.len == strlen(words[i]) && strncasecmp(value.ptr, words[i], value.len) == 0) {
             return true;
         }
     }
-    for (size_t i = 0; i < sizeof(starts) / sizeof(starts[0]); i++) {
-        if (slice_starts_with(value, slice_from_cstr(starts[i]))) {
-            return true;
-        }
+    if (redact_at(value, 0) == '$' &&
+        redact_span(value, 1, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789") == value.len) {
+        return true;
     }
-    if (redact_at(value, 0) == '$') {
-        return redact_span(value, 1, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789") == value.len;
-    }
-    return value.len == 0 || (value.len <= 2 && value.ptr[0] == '%');
+    return value.len == 0 || (value.len <= 2 && value.ptr[0] == '%') ||
+           redact_begins_reference(value);
 }

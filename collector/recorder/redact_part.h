@@ -15,10 +15,17 @@ struct run {
 };
 
 /* Is c part of a run? */
-bool redact_is_run(char c);
+static inline bool redact_is_run(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '-';
+}
 
 /* The byte at i; NUL past the end. */
-char redact_at(struct slice text, size_t i);
+static inline char redact_at(struct slice text, size_t i)
+{
+    return i < text.len ? text.ptr[i] : '\0';
+}
 
 /* text from i on; empty past the end. */
 struct slice redact_from(struct slice text, size_t i);
@@ -31,6 +38,9 @@ size_t redact_span(struct slice text, size_t from, const char *set);
 
 /* True when value is no secret but where one comes from, or nothing: $TOKEN, null, ***, %s. */
 bool redact_is_reference(struct slice value);
+
+/* The same, told by how it begins, before anybody looks for its end. */
+bool redact_begins_reference(struct slice value);
 
 /* A token whose first letters tell its maker, or a JWT, in run r. */
 bool redact_find_token(struct slice text, const struct run *r, struct span *ret);

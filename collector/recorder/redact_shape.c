@@ -29,7 +29,7 @@ static bool find_pem(struct slice text, const struct run *r, struct span *ret)
     enum { LABEL_MAX = 64 };
     struct slice line = redact_from(text, r->from);
 
-    if (!slice_starts_with(line, SLICE("-----BEGIN"))) {
+    if (r->name - r->from != 5 || !slice_starts_with(line, SLICE("-----BEGIN"))) {
         return false;
     }
     line.len = line.len < LABEL_MAX ? line.len : LABEL_MAX;
@@ -46,7 +46,8 @@ static bool find_pem(struct slice text, const struct run *r, struct span *ret)
 /* In scheme://user:SECRET@host the run is the scheme. */
 static bool find_userinfo(struct slice text, const struct run *r, struct span *ret)
 {
-    if (!slice_starts_with(redact_from(text, r->to), SLICE("://"))) {
+    if (redact_at(text, r->to) != ':' ||
+        !slice_starts_with(redact_from(text, r->to), SLICE("://"))) {
         return false;
     }
 
@@ -90,7 +91,8 @@ static bool looks_random(struct slice s)
 /* Bearer SECRET, Basic SECRET. */
 static bool find_scheme(struct slice text, const struct run *r, struct span *ret)
 {
-    if (!is_word(text, r, "bearer") && !is_word(text, r, "basic")) {
+    if (redact_at(text, r->to) != ' ' ||
+        (!is_word(text, r, "bearer") && !is_word(text, r, "basic"))) {
         return false;
     }
 
@@ -110,9 +112,9 @@ static bool find_scheme(struct slice text, const struct run *r, struct span *ret
 /* curl -u user:SECRET, --user user:SECRET; but a uid and a gid are none. */
 static bool find_login(struct slice text, const struct run *r, struct span *ret)
 {
-    bool option = (is_word(text, r, "u") && r->name - r->from == 1) ||
-                  (is_word(text, r, "user") && r->name - r->from == 2) ||
-                  (is_word(text, r, "proxy-user") && r->name - r->from == 2);
+    size_t dashes = r->name - r->from;
+    bool option = (dashes == 1 && is_word(text, r, "u")) ||
+                  (dashes == 2 && (is_word(text, r, "user") || is_word(text, r, "proxy-user")));
     char behind_name = redact_at(text, r->to);
 
     if (!option || (behind_name != ' ' && behind_name != '=')) {
@@ -126,11 +128,16 @@ static bool find_login(struct slice text, const struct run *r, struct span *ret)
         from++;
     }
 
-    size_t end = redact_until(text, from, " \t\r\n\"'");
-    size_t colon = redact_until(text, from, ": \t\r\n\"'");
+    size_t colon = redact_until(text, from, ":= \t\r\n\"'");
+
+    if (redact_at(text, colon) != ':' || redact_begins_reference(redact_from(text, colon + 1))) {
+        return false;
+    }
+
+    size_t end = redact_until(text, colon, " \t\r\n\"'");
 
     *ret = (struct span){ .from = colon + 1, .to = end };
-    if (colon >= end || colon + 1 == end) {
+    if (colon + 1 == end) {
         return false;
     }
 
@@ -140,11 +147,54 @@ static bool find_login(struct slice text, const struct run *r, struct span *ret)
     return !number && !redact_is_reference(password);
 }
 
-bool redact_find(struct slice text, size_t from, struct span *ret)
+/* Most runs are words of prose, and end here: nothing binds them, and they are no token. */
+static bool may_be_more(struct slice text, const struct run *r)
+{
+    enum { TOKEN_LEAST = 14 }; /* a run that is shorter is one only with a '.' or '~' behind it */
+    size_t i = r->to;
+    char next = redact_at(text, i);
+
+    if (r->to - r->from >= TOKEN_LEAST || r->name > r->from) {
+        return true;
+    }
+    while (next == ' ' || next == '\t') {
+        next = redact_at(text, ++i);
+    }
+    switch (next) {
+    case ':':
+    case '=':
+    case '"':
+    case '\'':
+    case '\\':
+    case ']':
+        return true;
+    case '.':
+    case '~':
+        return i == r->to;
+    default:
+        return (text.ptr[r->name] | 0x20) == 'b'; /* Bearer, Basic */
+    }
+}
+
+static bool find_in_run(struct slice text, const struct run *r, struct span *ret)
 {
     static bool (*const finders[])(struct slice, const struct run *, struct span *) = {
         find_pem, redact_find_token, find_userinfo, find_scheme, find_login, redact_find_assignment,
     };
+
+    if (!may_be_more(text, r)) {
+        return false;
+    }
+    for (size_t i = 0; i < sizeof(finders) / sizeof(finders[0]); i++) {
+        if (finders[i](text, r, ret)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool redact_find(struct slice text, size_t from, struct span *ret)
+{
     size_t i = from;
 
     while (i < text.len) {
@@ -161,10 +211,8 @@ bool redact_find(struct slice text, size_t from, struct span *ret)
         while (r.name < r.to && text.ptr[r.name] == '-') {
             r.name++;
         }
-        for (size_t k = 0; k < sizeof(finders) / sizeof(finders[0]); k++) {
-            if (finders[k](text, &r, ret)) {
-                return true;
-            }
+        if (find_in_run(text, &r, ret)) {
+            return true;
         }
         i = r.to;
     }

@@ -83,10 +83,14 @@ static bool find_marked(struct slice text, size_t from, struct span *ret)
 static bool find_jwt(struct slice text, size_t from, struct span *ret)
 {
     enum { HEAD_LEAST = 12, BODY_LEAST = 4 };
+
+    if (!slice_starts_with(redact_from(text, from), SLICE("eyJ"))) {
+        return false;
+    }
+
     size_t dot = redact_span(text, from, BASE64URL);
 
-    if (!slice_starts_with(redact_from(text, from), SLICE("eyJ")) || dot - from < HEAD_LEAST ||
-        redact_at(text, dot) != '.') {
+    if (dot - from < HEAD_LEAST || redact_at(text, dot) != '.') {
         return false;
     }
 
@@ -117,18 +121,19 @@ static bool may_begin(char c)
     return c != '\0' && strchr("ASadeghnprswxy", c) != NULL;
 }
 
+/* The two that have no end of their own are looked for at the run's start alone. */
 bool redact_find_token(struct slice text, const struct run *r, struct span *ret)
 {
+    if (find_jwt(text, r->name, ret) || find_azure(text, r->name, ret)) {
+        return true;
+    }
     for (size_t i = r->name; i < r->to; i++) {
         bool begins = i == r->name || text.ptr[i - 1] == '_' || text.ptr[i - 1] == '-';
 
         if (!begins) {
             continue;
         }
-        if (may_begin(text.ptr[i]) && (find_marked(text, i, ret) || find_jwt(text, i, ret))) {
-            return true;
-        }
-        if (i == r->name && find_azure(text, i, ret)) {
+        if (may_begin(text.ptr[i]) && find_marked(text, i, ret)) {
             return true;
         }
     }

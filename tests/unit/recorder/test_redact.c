@@ -343,6 +343,51 @@ static void what_is_no_secret_is_left_alone(void **state)
     }
 }
 
+/* A search that began anew at each piece would not come back within the hour. */
+static void the_cost_grows_with_the_length_alone(void **state)
+{
+    (void)state;
+    static const char *const pieces[] = {
+        "eyJ-",
+        "e-",
+        "eyJaaaaaaaaaaaa.",
+        "-u=",
+        "-u=a:${",
+        "a://u:",
+        "password=a(",
+        "cookie:${",
+        "password=getenv",
+        "password='",
+        "token:\\\"",
+        "token:\\",
+        "-----BEGIN PRIVATE KEY",
+        "sk-",
+        "glpat-",
+        "Basic ",
+        "--password ",
+        "password:a ",
+        "a  \t ",
+    };
+    enum { BYTES = 1024 * 1024 };
+    struct arena a;
+    struct buf text;
+
+    arena_init(&a, (size_t)64 * BYTES);
+    buf_init(&text, 2 * BYTES);
+    for (size_t i = 0; i < COUNT_OF(pieces); i++) {
+        uint32_t erased = 0;
+        struct slice s;
+
+        while (text.len_bytes < BYTES) {
+            buf_add(&text, slice_from_cstr(pieces[i]));
+        }
+        assert_true(redact_text(buf_slice(&text), &a, &s, &erased));
+        buf_clear(&text);
+        arena_clear(&a);
+    }
+    buf_done(&text);
+}
+
 static void redacting_again_changes_nothing(void **state)
 {
     (void)state;
@@ -482,6 +527,7 @@ int main(void)
         cmocka_unit_test(names_that_only_speak_of_secrets_are_left),
         cmocka_unit_test(secrets_in_a_text_are_replaced),
         cmocka_unit_test(what_is_no_secret_is_left_alone),
+        cmocka_unit_test(the_cost_grows_with_the_length_alone),
         cmocka_unit_test(redacting_again_changes_nothing),
         cmocka_unit_test(a_text_that_does_not_fit_into_the_arena_is_a_failure),
         cmocka_unit_test(json_is_redacted_by_name_and_by_shape),
