@@ -118,8 +118,11 @@ static void add_early_story(struct fake_records *r)
                                   skipped("off", SKIP_DISABLED, "*"),
                                   skipped("of-reviewer", SKIP_SCOPE, "*"),
                                   skipped("removed", SKIP_SHORT_CIRCUIT, "*") };
-    struct execution read[] = { ran("guard", DECISION_PASS), skipped("prefix", SKIP_MATCHER, "Run"),
-                                ran("removed", DECISION_REJECT), ran("asks", DECISION_ASK) };
+    struct execution read[] = {
+        ran("guard", DECISION_PASS),     skipped("prefix", SKIP_MATCHER, "Run"),
+        ran("removed", DECISION_REJECT), skipped("shared", SKIP_SCOPE, "*"),
+        ran("shared", DECISION_PASS),    ran("asks", DECISION_ASK)
+    };
     struct execution post[] = { ran("flag-secrets", DECISION_PASS) };
     struct execution stop_prompt[] = { ran("hold-prompt", DECISION_ERROR) };
     struct execution stop_command[] = { ran("hold-stop", DECISION_REJECT) };
@@ -253,6 +256,8 @@ static const struct why_case_row cases[] = {
       "a later ask discards plain rejections" },
     { "guard", CALL("c-read"), "HHHHHHFH", 7, "ran 14 ms and passed", "ran and passed",
       "run its script" },
+    /* Two agents' hooks of one name: the one that ran is meant. */
+    { "shared", CALL("c-read"), "HHHHHHFH", 7, "ran 14 ms and passed", "ran and passed", "" },
     { "flag-secrets", CALL("c-read"), "HHHHHHFH", 1, "PostToolUse of ReadFile", "ran and passed",
       "" },
     { "flag-secrets", CALL("c-deny"), "FFHHH???", 1,
