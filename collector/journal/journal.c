@@ -15,12 +15,14 @@ static struct timespec timespec_of(int64_t ms)
 static void rest(struct journal *j)
 {
     struct timespec due = timespec_of(writer_due_ms(j));
-    bool holding = j->retry_at_ms > 0; /* then what comes must wait like the rest */
+    bool pausing = j->retry_at_ms > 0; /* gap records have to wait then… */
+    bool hold = pausing && j->o.when_full == JOURNAL_FULL_BLOCK; /* …and whatever comes, too */
     int failed = 0;
 
     (void)pthread_mutex_lock(&j->lock);
     j->waiting = true;
-    while (failed == 0 && !j->closing && (holding || (!j->first && !losses_any(&j->losses)))) {
+    while (failed == 0 && !j->closing &&
+           (hold || (!j->first && (pausing || !losses_any(&j->losses))))) {
         failed = pthread_cond_timedwait(&j->wake, &j->lock, &due);
     }
     j->waiting = false;

@@ -60,6 +60,9 @@ static void move_mark(struct journal *j)
     if (j->durable_seq != j->next_seq - 1) {
         j->durable_seq = j->next_seq - 1;
         mark_move(&j->mark, j->durable_seq, j->segment.first_seq);
+        (void)pthread_mutex_lock(&j->lock);
+        j->stats.durable_seq = j->durable_seq;
+        (void)pthread_mutex_unlock(&j->lock);
     }
 }
 
@@ -272,6 +275,7 @@ static bool commit(struct journal *j)
         uint64_t first_seq = stage(j);
 
         if (j->group_len == 0) { /* the gaps went to the head of a new journal */
+            j->retry_at_ms = 0;
             return false;
         }
         if (store(j, j->o.durability == JOURNAL_FSYNC, &err)) {

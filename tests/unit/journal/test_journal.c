@@ -184,6 +184,78 @@ static void segments_follow_each_other(void **state)
     journal_close(j);
 }
 
+static uint64_t needs_none(void *ctx, struct slice journal_id)
+{
+    (void)ctx;
+    assert_int_equal(journal_id.len, ID_TEXT_LEN);
+    return UINT64_MAX;
+}
+
+static uint64_t needs_all(void *ctx, struct slice journal_id)
+{
+    (void)ctx;
+    (void)journal_id;
+    return 1;
+}
+
+static void what_every_sink_is_past_is_retired_and_nothing_else(void **state)
+{
+    struct place *p = *state;
+    struct journal *j = open_journal(p, NULL);
+    char text[8 * 1024];
+    char dir[256];
+    struct journal_frame f;
+    struct err err;
+
+    memset(text, 'x', sizeof(text));
+    text[sizeof(text) - 1] = '\0';
+    for (int i = 0; i < 100; i++) {
+        (void)append(j, text);
+    }
+    dir_of(p, journal_id(j), dir, sizeof(dir));
+    journal_retire(j, needs_all, NULL);
+
+    struct journal_reader *r = open_reader(dir, 1);
+
+    assert_int_equal(journal_reader_next(r, &f, &err), JOURNAL_READ_FRAME);
+    journal_reader_close(r);
+    journal_retire(j, needs_none, NULL);
+    r = open_reader(dir, 1);
+    assert_int_equal(journal_reader_next(r, &f, &err), JOURNAL_READ_RETIRED);
+
+    uint64_t first = f.seq;
+
+    assert_true(first > 1);
+    assert_int_equal(journal_reader_next(r, &f, &err), JOURNAL_READ_FRAME);
+    assert_int_equal(f.seq, first);
+    journal_reader_close(r);
+    journal_close(j);
+}
+
+static void a_full_quota_blocks_until_room_is_made(void **state)
+{
+    struct place *p = *state;
+    char text[8 * 1024];
+    uint64_t seq;
+    struct err err;
+    int stored = 0;
+
+    memset(text, 'x', sizeof(text));
+    p->o.quota_bytes = 512 * 1024;
+
+    struct journal *j = open_journal(p, NULL);
+    struct slice bytes = { .ptr = text, .len = sizeof(text) };
+
+    while (journal_append(j, RECORD_ADMIN, bytes, stored < 20 ? 5000 : 300, &seq, &err)) {
+        stored++;
+        assert_true(stored < 200);
+    }
+    assert_int_equal(err.code, ERR_AGAIN);
+    journal_retire(j, needs_none, NULL);
+    assert_true(journal_append(j, RECORD_ADMIN, bytes, 5000, &seq, &err));
+    journal_close(j);
+}
+
 static bool count_journal(void *ctx, const struct journal_info *info)
 {
     int *n = ctx;
@@ -318,6 +390,8 @@ int main(void)
         TEST(a_closed_journal_goes_on_under_its_id),
         TEST(a_second_writer_is_told_to_try_later),
         TEST(segments_follow_each_other),
+        TEST(what_every_sink_is_past_is_retired_and_nothing_else),
+        TEST(a_full_quota_blocks_until_room_is_made),
         TEST(a_copied_folder_begins_another_journal),
         TEST(what_was_acknowledged_is_there_after_kill_9),
         TEST(a_full_quota_drops_and_counts),
