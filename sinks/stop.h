@@ -16,8 +16,11 @@ struct stop {
     int fd; /* owned: an eventfd that is readable once it was asked */
 };
 
+/* Nothing is asked yet; stop_done() releases it. */
 bool stop_init(struct stop *s, struct err *err) MUST_CHECK;
 void stop_done(struct stop *s);
+
+/* Ask; and was it asked? */
 void stop_ask(struct stop *s);
 bool stop_asked(const struct stop *s);
 
