@@ -153,7 +153,7 @@ static void read_chosen(struct config_reader *r, const struct config_map *parent
         names[i] = all[i].name;
     }
     config_refuse_unknown(r, parent, names, n);
-    json_object_foreach((json_t *)(uintptr_t)parent->map, key, ignored)
+    json_object_foreach(parent->map, key, ignored)
     {
         (void)ignored;
         for (size_t i = 0; i < n; i++) {

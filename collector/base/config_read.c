@@ -32,7 +32,7 @@ const char *config_path(struct config_reader *r, const char *text)
     CLEANUP(buf_done) struct buf b;
     bool in_state = strcmp(text, "STATE") == 0 || strncmp(text, "STATE/", 6) == 0;
 
-    buf_init(&b, 2 * TEXT_MAX);
+    buf_init(&b, (size_t)2 * TEXT_MAX);
     if (in_state) {
         buf_addf(&b, "%s%s", r->c->state, text + strlen("STATE"));
     } else if (text[0] == '/') {
@@ -84,7 +84,7 @@ void config_refuse_unknown(struct config_reader *r, const struct config_map *m,
     const char *key;
     json_t *value;
 
-    json_object_foreach((json_t *)(uintptr_t)m->map, key, value)
+    json_object_foreach(m->map, key, value)
     {
         CLEANUP(buf_done) struct buf all;
         const char *near = suggest_name(slice_from_cstr(key), names, n);
@@ -127,7 +127,7 @@ struct place {
     struct config_reader *r;
     const struct config_map *m;
     const struct setting *s;
-    const json_t *value; /* as it stands in the file */
+    json_t *value; /* borrowed: as it stands in the file */
 };
 
 /* "must be …, not …". Returns NULL. */
@@ -286,7 +286,7 @@ static json_t *options(const struct place *p)
         json_decref(all);
         return refuse(p, "a mapping");
     }
-    json_object_foreach((json_t *)(uintptr_t)p->value, key, v)
+    json_object_foreach(p->value, key, v)
     {
         if (json_is_string(v)) {
             (void)json_object_set(all, key, v);
@@ -397,7 +397,7 @@ static void set_field(const struct place *p, const json_t *v)
 bool config_sub_map(struct config_reader *r, const struct config_map *m, const char *key,
                     const char *path, struct config_map *ret)
 {
-    const json_t *v = json_object_get(m->map, key);
+    json_t *v = json_object_get(m->map, key);
 
     *ret = (struct config_map){ .path = path };
     if (!v) {

@@ -13,9 +13,9 @@ struct config_reader {
 
 /* A mapping of the file. */
 struct config_map {
-    const json_t *map; /* NULL: it is not there, defaults alone */
-    const char *path;  /* "collect", "sinks.kafka"; NULL: the root */
-    size_t line;       /* where it begins */
+    json_t *map;      /* borrowed; NULL: it is not there, defaults alone */
+    const char *path; /* "collect", "sinks.kafka"; NULL: the root */
+    size_t line;      /* where it begins */
 };
 
 /* Add an error at a key of m. */

@@ -41,7 +41,7 @@ static const struct setting collect[] = {
 
 static const struct setting journal[] = {
     NUMBER("keep_hours", 24, 0, 87600, IN(journal.keep_hours)),
-    NUMBER("quota_mb", 4096, 8, 64 * MIB, IN(journal.quota_mb)),
+    NUMBER("quota_mb", 4096, 8, INT64_C(64) * MIB, IN(journal.quota_mb)),
     NUMBER("segment_mb", 64, 1, 1024, IN(journal.segment_mb)),
     SWITCH("when_full", "block", "drop_new", IN(journal.when_full_drop)),
     NUMBER("checkpoint_s", 60, 1, 3600, IN(journal.checkpoint_s)),
@@ -98,9 +98,9 @@ static const struct setting null[] = {
     TIMEOUT,
 };
 
-#define SECTION(word, table)                                                     \
-    {                                                                            \
-        .name = word, .settings = table, .n = sizeof(table) / sizeof((table)[0]) \
+#define SECTION(word, table)                                                         \
+    {                                                                                \
+        .name = (word), .settings = (table), .n = sizeof(table) / sizeof((table)[0]) \
     }
 
 const struct section config_collect = SECTION("collect", collect);

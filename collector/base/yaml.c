@@ -17,6 +17,7 @@
 
 enum {
     ANCHORS_MAX = 256,             /* of one document */
+    CHUNK_BYTES = 16 * 1024,       /* of one read(2) */
     DOCUMENTS_MAX = 10000,         /* a hook a document */
     KEYS_BYTES = 32 * 1024 * 1024, /* copies of all keys */
     PATH_BYTES = 256,              /* of a key's path in a message */
@@ -434,8 +435,8 @@ struct yaml *yaml_parse(const char *file, struct slice text, struct faults *faul
 static bool read_file(int fd, struct buf *ret)
 {
     for (;;) {
-        char *at = buf_reserve(ret, 16 * 1024);
-        ssize_t n = at ? read(fd, at, 16 * 1024) : -1;
+        char *at = buf_reserve(ret, CHUNK_BYTES);
+        ssize_t n = at ? read(fd, at, CHUNK_BYTES) : -1;
 
         if (!at) {
             errno = EFBIG;

@@ -114,7 +114,7 @@ void cli_table_print(const struct cli_table *t)
     for (size_t i = 0; i < t->columns; i++) {
         put_cell(t, i, CLI_BOLD, slice_from_cstr(head_text(t->heads[i])));
     }
-    for (size_t i = 0; i < t->n; i++) {
+    for (size_t i = 0; t->columns > 0 && i < t->n; i++) {
         const struct cli_cell *c = &t->cells[i];
 
         put_cell(t, i % t->columns, c->style,

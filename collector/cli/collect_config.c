@@ -28,13 +28,12 @@ static void add_row(struct cli_table *t, const char *key, const json_t *v, const
 }
 
 /* One row a leaf: what has an origin that is a text. */
-static void add_rows(struct cli_table *t, const char *prefix, const json_t *tree,
-                     const json_t *origins)
+static void add_rows(struct cli_table *t, const char *prefix, json_t *tree, const json_t *origins)
 {
     const char *key;
     json_t *v;
 
-    json_object_foreach((json_t *)(uintptr_t)tree, key, v)
+    json_object_foreach(tree, key, v)
     {
         const json_t *origin = json_object_get(origins, key);
         char path[KEY_BYTES];
@@ -77,7 +76,7 @@ static int print_json(const struct cli *cli, const struct config *c)
 static int print_one(const struct cli *cli, const struct config *c, const char *path)
 {
     struct slice rest = slice_from_cstr(path);
-    const json_t *v = c->tree;
+    json_t *v = c->tree;
     bool more = true;
 
     while (more && v) {
@@ -96,7 +95,7 @@ static int print_one(const struct cli *cli, const struct config *c, const char *
     const char *key;
     json_t *item;
 
-    json_object_foreach((json_t *)(uintptr_t)v, key, item)
+    json_object_foreach(v, key, item)
     {
         (void)puts(key);
     }
