@@ -4,25 +4,29 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "collector/base/mem.h"
+enum { MIB = 1024 * 1024, TAG_SIZE = 32, POOL = 1024 };
 
-enum { MIB = 1024 * 1024, TAG_SIZE = 32 };
+struct strings {
+    const char *argv[4];
+    char tag[TAG_SIZE];
+};
 
 struct process_spec fake_hook(const char *script)
 {
-    static atomic_int number;
     static const char *const envp[] = { "PATH=/usr/bin:/bin", NULL };
-    const char **argv = xcalloc(4, sizeof(*argv));
-    char *tag = xcalloc(1, TAG_SIZE);
+    static struct strings pool[POOL];
+    static atomic_uint number;
+    unsigned n = atomic_fetch_add(&number, 1);
+    struct strings *s = &pool[n % POOL];
 
-    (void)snprintf(tag, TAG_SIZE, "test-%d-%d", (int)getpid(), ++number);
-    argv[0] = "/bin/sh";
-    argv[1] = "-c";
-    argv[2] = script;
+    (void)snprintf(s->tag, TAG_SIZE, "test-%d-%u", (int)getpid(), n);
+    s->argv[0] = "/bin/sh";
+    s->argv[1] = "-c";
+    s->argv[2] = script;
     return (struct process_spec){
-        .argv = argv,
+        .argv = s->argv,
         .envp = envp,
-        .tag = tag,
+        .tag = s->tag,
         .timeout_ms = 10000,
         .drain_ms = 100,
         .stdout_limit_bytes = MIB,

@@ -5,6 +5,6 @@
 
 /*
  * A run of /bin/sh -c script: 10 s, 100 ms of drain, 1 MiB of output, and a tag of
- * its own. The strings live until the process ends.
+ * its own. The strings live until a thousand more were made.
  */
 struct process_spec fake_hook(const char *script);
