@@ -25,9 +25,9 @@ enum {
     LINE_MAX_BYTES = 2 * RECORD_MAX_BYTES + 8192,
     NAME_BYTES = 128,
 };
-static const size_t FILE_MAX_BYTES = (size_t)1 << 30; /* what a walk reads into memory */
-static const char FOLDER[] = "deadletters";
-static const char SUFFIX[] = ".ndjson";
+static const size_t file_max_bytes = (size_t)1 << 30; /* what a walk reads into memory */
+static const char folder[] = "deadletters";
+static const char suffix[] = ".ndjson";
 
 /* The open folder and the lock in it. */
 struct place {
@@ -49,11 +49,11 @@ static bool open_folder(const char *state_dir, int *ret_fd, struct err *err)
     if (state_fd < 0) {
         return err_errno(err, errno, "%s", state_dir);
     }
-    if (mkdirat(state_fd, FOLDER, 0700) < 0 && errno != EEXIST) {
-        return err_errno(err, errno, "%s/%s", state_dir, FOLDER);
+    if (mkdirat(state_fd, folder, 0700) < 0 && errno != EEXIST) {
+        return err_errno(err, errno, "%s/%s", state_dir, folder);
     }
-    *ret_fd = openat(state_fd, FOLDER, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    return *ret_fd >= 0 || err_errno(err, errno, "%s/%s", state_dir, FOLDER);
+    *ret_fd = openat(state_fd, folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return *ret_fd >= 0 || err_errno(err, errno, "%s/%s", state_dir, folder);
 }
 
 static bool lock(int fd, struct err *err)
@@ -77,7 +77,7 @@ static bool enter(const char *state_dir, const char *sink, struct place *p, stru
     char lock_name[NAME_BYTES];
 
     *p = (struct place){ .dir_fd = -1, .lock_fd = -1 };
-    (void)snprintf(p->file, sizeof(p->file), "%.64s%s", sink, SUFFIX);
+    (void)snprintf(p->file, sizeof(p->file), "%.64s%s", sink, suffix);
     (void)snprintf(lock_name, sizeof(lock_name), "%.64s.lock", sink);
     if (!open_folder(state_dir, &p->dir_fd, err)) {
         return false;
@@ -253,7 +253,7 @@ static bool is_last(const struct place *p, const struct deadletter *d, bool *ret
     CLEANUP(arena_clear) struct arena arena;
     struct deadletter last;
 
-    buf_init(&tail, 2 * (size_t)LINE_MAX_BYTES + 128 * 1024);
+    buf_init(&tail, 2 * (size_t)LINE_MAX_BYTES + (size_t)128 * 1024);
     arena_init(&arena, LINE_MAX_BYTES);
     if (!read_file(p, -2 * (off_t)LINE_MAX_BYTES, &tail, err)) {
         return false;
@@ -339,8 +339,8 @@ bool deadletter_walk(const char *state_dir, const char *sink, bool rewrite,
     struct slice rest;
 
     *ret = (struct deadletter_count){ 0 };
-    buf_init(&text, FILE_MAX_BYTES);
-    buf_init(&kept, FILE_MAX_BYTES);
+    buf_init(&text, file_max_bytes);
+    buf_init(&kept, file_max_bytes);
     if (!enter(state_dir, sink, &place, err) || !read_file(&place, 0, &text, err)) {
         return err_wrap(err, "dead letters of %s", sink);
     }
@@ -367,15 +367,15 @@ bool deadletter_sinks(const char *state_dir, void (*on_sink)(void *ctx, const ch
     DIR *dir;
     struct dirent *entry;
 
-    (void)snprintf(path, sizeof(path), "%s/%s", state_dir, FOLDER);
+    (void)snprintf(path, sizeof(path), "%s/%s", state_dir, folder);
     dir = opendir(path);
     if (!dir) {
         return errno == ENOENT || err_errno(err, errno, "%s", path);
     }
     for (entry = readdir(dir); entry; entry = readdir(dir)) {
-        char *end = strstr(entry->d_name, SUFFIX);
+        char *end = strstr(entry->d_name, suffix);
 
-        if (end && end != entry->d_name && end[sizeof(SUFFIX) - 1] == '\0') {
+        if (end && end != entry->d_name && end[sizeof(suffix) - 1] == '\0') {
             *end = '\0';
             on_sink(ctx, entry->d_name);
         }

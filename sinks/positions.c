@@ -16,9 +16,9 @@
 #include "collector/base/mem.h"
 
 enum { WRITE_EVERY_MS = 1000, NAME_BYTES = 128, FOLDER_MODE = 0750 };
-static const char FOLDER[] = "sinks";
-static const char SUFFIX[] = ".positions.json";
-static const char *const STATES[] = { "ok", "retrying", "broken" };
+static const char folder[] = "sinks";
+static const char suffix[] = ".positions.json";
+static const char *const states[] = { "ok", "retrying", "broken" };
 
 static void free_json(json_t **j)
 {
@@ -28,14 +28,14 @@ static void free_json(json_t **j)
 
 static void file_name(const char *sink, char ret[NAME_BYTES])
 {
-    (void)snprintf(ret, NAME_BYTES, "%.64s%s", sink, SUFFIX);
+    (void)snprintf(ret, NAME_BYTES, "%.64s%s", sink, suffix);
 }
 
 static bool open_folder(const char *state_dir, int *ret_fd, struct err *err)
 {
     char path[PATH_MAX];
 
-    (void)snprintf(path, sizeof(path), "%s/%s", state_dir, FOLDER);
+    (void)snprintf(path, sizeof(path), "%s/%s", state_dir, folder);
     if (mkdir(path, FOLDER_MODE) < 0 && errno != EEXIST) {
         return err_errno(err, errno, "%s", path);
     }
@@ -177,7 +177,7 @@ static json_t *as_json(const struct positions *p)
     }
     clock_format(clock_now_us(), now);
     return json_pack("{s:s, s:b, s:o, s:s, s:s, s:I, s:s}", "sink", p->sink, "configured", 1,
-                     "positions", list, "state", STATES[p->state], "error", p->error, "dead",
+                     "positions", list, "state", states[p->state], "error", p->error, "dead",
                      (json_int_t)p->dead, "time", now);
 }
 
@@ -207,7 +207,7 @@ static bool is_wanted(const char *file, const char *const *names, size_t n)
 {
     size_t len = strlen(file);
 
-    if (len < sizeof(SUFFIX) || strcmp(file + len - (sizeof(SUFFIX) - 1), SUFFIX) != 0) {
+    if (len < sizeof(suffix) || strcmp(file + len - (sizeof(suffix) - 1), suffix) != 0) {
         return true;
     }
     for (size_t i = 0; i < n; i++) {
@@ -250,7 +250,7 @@ bool positions_unconfigure(const char *state_dir, const char *const *names, size
     DIR *dir = fdopendir(list_fd);
 
     if (!dir) {
-        return err_errno(err, errno, "%s/%s", state_dir, FOLDER);
+        return err_errno(err, errno, "%s/%s", state_dir, folder);
     }
     for (struct dirent *e = readdir(dir); done && e; e = readdir(dir)) {
         done = is_wanted(e->d_name, names, n) || unconfigure(dir_fd, e->d_name, err);
