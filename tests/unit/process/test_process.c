@@ -384,12 +384,12 @@ static void a_child_inherits_three_descriptors_no_mask_and_no_ignored_signal(voi
     (void)sigaddset(&mask, SIGUSR1);
     (void)pthread_sigmask(SIG_BLOCK, &mask, &old);
     CLEANUP(process_result_done)
-    struct process_result r = run("ls /proc/$$/fd | tr '\\n' ' '; "
+    struct process_result r = run("ls -m /proc/$$/fd; "
                                   "grep -E 'Sig(Blk|Ign)' /proc/$$/status | tr '\\t\\n' '  '; "
                                   "ps -o sid= -p $$ | grep -qw $$ && echo leader");
     (void)pthread_sigmask(SIG_SETMASK, &old, NULL);
 
-    assert_text(&r.out, "0 1 2 SigBlk: 0000000000000000 SigIgn: 0000000000000000 leader\n");
+    assert_text(&r.out, "0, 1, 2\nSigBlk: 0000000000000000 SigIgn: 0000000000000000 leader\n");
     (void)close(leaky);
 }
 
