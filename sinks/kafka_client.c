@@ -148,16 +148,25 @@ enum sink_result kafka_result_of(rd_kafka_resp_err_t code)
     return SINK_RETRY;
 }
 
+void *kafka_bytes(struct slice bytes)
+{
+    union {
+        const char *in;
+        void *out;
+    } pointer = { .in = bytes.ptr };
+
+    return pointer.out;
+}
+
 rd_kafka_resp_err_t kafka_client_produce(struct kafka_client *c, const struct kafka_message *m,
                                          struct slice journal, uint64_t seq, void *opaque)
 {
     rd_kafka_headers_t *headers = kafka_headers(m, journal, seq);
     rd_kafka_resp_err_t code = rd_kafka_producev(
         c->rk, RD_KAFKA_V_RKT(c->topics[m->topic]), RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY),
-        RD_KAFKA_V_KEY(m->key.ptr, m->key.len),
-        /* librdkafka copies; its parameter only lacks the const. */
-        RD_KAFKA_V_VALUE((void *)(uintptr_t)m->value.ptr, m->value.len),
-        RD_KAFKA_V_HEADERS(headers), RD_KAFKA_V_OPAQUE(opaque), RD_KAFKA_V_END);
+        RD_KAFKA_V_KEY(kafka_bytes(m->key), m->key.len),
+        RD_KAFKA_V_VALUE(kafka_bytes(m->value), m->value.len), RD_KAFKA_V_HEADERS(headers),
+        RD_KAFKA_V_OPAQUE(opaque), RD_KAFKA_V_END);
 
     if (code) {
         rd_kafka_headers_destroy(headers);

@@ -49,6 +49,9 @@ bool kafka_client_record_topics(struct kafka_client *c, const struct kafka_setti
 rd_kafka_resp_err_t kafka_client_produce(struct kafka_client *c, const struct kafka_message *m,
                                          struct slice journal, uint64_t seq, void *opaque);
 
+/* librdkafka's parameters lack the const that its promises have: keys and values are copied. */
+void *kafka_bytes(struct slice bytes);
+
 /* Fill *err with the code's words and with the trouble behind it, if there was any. */
 bool kafka_client_fail(struct kafka_client *c, rd_kafka_resp_err_t code, const char *what,
                        struct err *err);

@@ -240,7 +240,7 @@ static enum sink_result send_position(struct sink_kafka_exact *k, const struct s
     rd_kafka_resp_err_t code =
         rd_kafka_producev(k->client.rk, RD_KAFKA_V_RKT(k->positions), RD_KAFKA_V_PARTITION(0),
                           RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY),
-                          RD_KAFKA_V_KEY(span->journal.ptr, span->journal.len),
+                          RD_KAFKA_V_KEY(kafka_bytes(span->journal), span->journal.len),
                           RD_KAFKA_V_VALUE(value, (size_t)n), RD_KAFKA_V_END);
 
     if (code) {
