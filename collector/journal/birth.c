@@ -137,6 +137,10 @@ bool birth_begin(struct journal *j, struct err *err)
     CLEANUP(newborn_done) struct newborn n = { .id = id_new(), .segment = SEGMENT_NONE };
     uint64_t n_gaps = j->losses.n;
 
+    /* Once it has a successor nobody recovers it any more: its mark must be right before. */
+    if (j->mark.at && !mark_sync(&j->mark, err)) {
+        return false;
+    }
     id_bytes(id_slice(&n.id), n.id_bytes);
     if (!folder_path(&n.dir, err, "%s/%s", j->role_dir.text, n.id.text) ||
         !folder_path(&n.unborn, err, "%s.new", n.dir.text) || !build(j, &n, err)) {

@@ -271,11 +271,13 @@ static void run(uint64_t seed, const struct fake_plan *plans, size_t n)
 
 static void whatever_fails_and_dies_what_was_acknowledged_is_there(void **state)
 {
-    const char *only = getenv("SCHEDULE");
+    const char *only = getenv("SCHEDULE");      /* one seed, as a failure names it */
+    const char *how_many = getenv("SCHEDULES"); /* more, for a long test */
     uint64_t from = only ? strtoull(only, NULL, 10) : 0;
-    uint64_t to = only ? from + 1 : SCHEDULES;
+    uint64_t to = how_many ? strtoull(how_many, NULL, 10) : SCHEDULES;
 
     (void)state;
+    to = only ? from + 1 : to;
     for (uint64_t seed = from; seed < to; seed++) {
         struct fake_disk *dice = fake_disk_new(seed + 1000000);
         struct fake_plan plans[3] = { 0 };
