@@ -94,7 +94,7 @@ static void add_label(struct buf *out, const char *name, const char *value)
     for (; *value; value++) {
         bool plain = *value > ' ' && *value < 0x7f && *value != '"' && *value != '\\';
 
-        buf_add_char(out, plain ? *value : '_');
+        buf_add(out, plain ? (struct slice){ .ptr = value, .len = 1 } : SLICE("_"));
     }
     buf_add_char(out, '"');
 }

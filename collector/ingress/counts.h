@@ -34,6 +34,7 @@ struct counts {
     _Atomic uint64_t events_refused;
 };
 
+/* All zero; and its end. */
 void counts_init(struct counts *c);
 void counts_done(struct counts *c);
 

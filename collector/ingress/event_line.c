@@ -10,6 +10,7 @@
 enum {
     COMPLETED_MAX_BYTES = 2 * RECORD_MAX_BYTES, /* a line before redaction */
     VALUE_MAX_BYTES = 64 * 1024,                /* of a tool's input or output that is kept */
+    CLEAN_MAX_BYTES = 2 * VALUE_MAX_BYTES,      /* redaction may lengthen a value */
     KEY_SHOWN = 64,
 };
 
@@ -170,7 +171,7 @@ static bool redact_value(struct slice *json, struct arena *a, uint32_t *erased, 
     CLEANUP(buf_done) struct buf clean;
     struct json_value v;
 
-    buf_init(&clean, 2 * VALUE_MAX_BYTES);
+    buf_init(&clean, CLEAN_MAX_BYTES);
     if (json->len == 0) {
         return true;
     }

@@ -14,8 +14,10 @@
 
 enum {
     LINES_MAX = 10000,
-    SETTLE_MS = 5000,                   /* for all batches, beyond record_wait_ms */
-    ANSWER_MAX_BYTES = 8 * 1024 * 1024, /* every line of a request refused */
+    LINES_BYTES = 8 * 1024 * 1024,        /* of the lines, beside their records */
+    SCRATCH_BYTES = 4 * RECORD_MAX_BYTES, /* of one line while it is read */
+    SETTLE_MS = 5000,                     /* for all batches, beyond record_wait_ms */
+    ANSWER_MAX_BYTES = 8 * 1024 * 1024,   /* every line of a request refused */
 };
 
 enum line_state { LINE_REFUSED, LINE_PENDING, LINE_STORED, LINE_LOST };
@@ -81,7 +83,7 @@ static void read_line(struct events *e, struct slice text, struct buf *record, s
     struct err err;
 
     buf_clear(record);
-    arena_init(&scratch, 4 * RECORD_MAX_BYTES + text.len);
+    arena_init(&scratch, SCRATCH_BYTES + text.len);
 
     bool ok = event_line_read(text, e->in->o.collector, &scratch, record, &ret->type, &err);
 
@@ -300,7 +302,7 @@ void events_handle(void *ctx, struct web_request *r)
     e->in = in;
     e->web = r;
     e->refs = 1;
-    arena_init(&e->arena, 8 * 1024 * 1024 + 4 * in->o.max_body_bytes);
+    arena_init(&e->arena, LINES_BYTES + 4 * in->o.max_body_bytes);
     (void)pthread_mutex_init(&e->mutex, NULL);
     (void)pthread_cond_init(&e->settled, NULL);
     if (!pool_submit(in->pool, &e->job)) {

@@ -41,4 +41,5 @@ struct pool_stats {
     uint64_t queue_max;
     uint64_t workers_max;
 };
+/* The numbers of this moment. */
 void pool_stats(struct pool *p, struct pool_stats *ret);

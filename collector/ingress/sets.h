@@ -15,6 +15,7 @@ struct sets {
     struct hookset *list[SETS_MAX]; /* a reference each; NULL behind the last */
 };
 
+/* No set at all; and dropping the references to all that are there. */
 void sets_init(struct sets *s);
 void sets_done(struct sets *s);
 

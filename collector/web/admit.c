@@ -7,7 +7,7 @@
 
 #include "collector/web/server.h"
 
-static const unsigned ALL_SCOPES =
+static const unsigned all_scopes =
     WEB_SCOPE_DISPATCH | WEB_SCOPE_INGEST | WEB_SCOPE_QUERY | WEB_SCOPE_EXPORT | WEB_SCOPE_ADMIN;
 
 /* The headers that decide something, and how often each stood there. */
@@ -150,7 +150,7 @@ static bool identify(struct web_request *r, struct slice authorization)
     char name[TOKEN_NAME_MAX + 1];
 
     if (r->listener->spec.is_unix) {
-        r->scopes = ALL_SCOPES;
+        r->scopes = all_scopes;
         (void)snprintf(r->actor, sizeof(r->actor), "uid %u", (unsigned)r->conn->uid);
         return true;
     }

@@ -15,7 +15,7 @@
 
 enum { RANDOM_BYTES = 32, ID_CHARS = 12 };
 
-static void json_decrefp_(json_t **j)
+static void drop_json(json_t **j)
 {
     json_decref(*j);
 }
@@ -64,7 +64,7 @@ static bool make_token(char ret_token[TOKEN_TEXT_SIZE], struct err *err)
     if (getrandom(bytes, RANDOM_BYTES, 0) != RANDOM_BYTES) {
         return err_errno(err, errno, "getrandom");
     }
-    memcpy(ret_token, "hkt_", 4);
+    (void)snprintf(ret_token, TOKEN_TEXT_SIZE, "hkt_");
     for (size_t i = 0; i < RANDOM_BYTES; i += 3) {
         unsigned bits = (unsigned)bytes[i] << 16 | (unsigned)bytes[i + 1] << 8;
 
@@ -121,7 +121,7 @@ bool token_create(const char *path, struct slice name, unsigned scopes, int64_t 
                   char ret_token[TOKEN_TEXT_SIZE], struct err *err)
 {
     CLEANUP(fs_closep) int held = -1;
-    CLEANUP(json_decrefp_) json_t *list = NULL;
+    CLEANUP(drop_json) json_t *list = NULL;
     char token[TOKEN_TEXT_SIZE];
 
     if (!name_is_valid(name)) {
@@ -152,7 +152,7 @@ bool token_create(const char *path, struct slice name, unsigned scopes, int64_t 
 bool token_revoke(const char *path, struct slice name, struct err *err)
 {
     CLEANUP(fs_closep) int held = -1;
-    CLEANUP(json_decrefp_) json_t *list = NULL;
+    CLEANUP(drop_json) json_t *list = NULL;
 
     if (!lock(path, &held, err) || !token_file_read(path, &list, err)) {
         return false;
@@ -184,7 +184,7 @@ static bool info_of(const struct token_entry *e, struct arena *a, struct token_i
 bool token_list(const char *path, struct arena *a, struct token_info **ret, size_t *ret_n,
                 struct err *err)
 {
-    CLEANUP(json_decrefp_) json_t *list = NULL;
+    CLEANUP(drop_json) json_t *list = NULL;
     size_t i;
     const json_t *item;
 
