@@ -167,6 +167,7 @@ static bool sign_mark(struct journal *j, struct err *err)
     m.generation = j->generation;
     memcpy(m.journal, j->id_bytes, FORMAT_ID_BYTES);
     mark_put(&j->mark, &m);
+    mark_set_void(&j->mark, 0); /* what was void is not there: else this journal were not gone on */
     mark_set_state(&j->mark, FORMAT_MARK_OPEN);
     return mark_sync(&j->mark, err);
 }
