@@ -43,7 +43,7 @@ static bool id_of(const char *dir, struct slice *ret, struct err *err)
 bool reader_open(const struct journal_io *io, const char *dir, uint64_t from_seq,
                  struct journal_reader **ret, struct err *err)
 {
-    struct slice id;
+    struct slice id = { 0 };
 
     if (!id_of(dir, &id, err)) {
         return false;
