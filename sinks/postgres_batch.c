@@ -122,7 +122,7 @@ static enum sql_class copy_table(struct postgres_batch *b, enum table table, str
     CLEANUP(buf_done) struct buf sql;
 
     buf_init(&sql, SQL_LIMIT_BYTES);
-    copy_sql(&TABLES[table], &sql);
+    copy_sql(&table_shapes[table], &sql);
     return copy(b, buf_cstr(&sql), &b->copy[table], err);
 }
 
@@ -147,7 +147,7 @@ static void put_cell(struct buf *out, const struct cell *c)
 
 static int64_t time_of(const struct row *row)
 {
-    for (size_t i = 0; i < TABLES[row->table].n_columns; i++) {
+    for (size_t i = 0; i < table_shapes[row->table].n_columns; i++) {
         if (row->cells[i].kind == CELL_TIME) {
             return row->cells[i].number;
         }
@@ -161,7 +161,7 @@ static enum sink_result add_row(void *ctx, const struct row *row, struct err *er
     struct postgres_batch *b = ctx;
     struct buf *out = &b->copy[row->table];
     int64_t day = file_under(b, time_of(row));
-    size_t n_columns = TABLES[row->table].n_columns;
+    size_t n_columns = table_shapes[row->table].n_columns;
     enum sql_class class = make_day(b, day, err);
 
     if (class != SQL_DONE) {
@@ -177,7 +177,7 @@ static enum sink_result add_row(void *ctx, const struct row *row, struct err *er
         put_cell(out, &row->cells[i]);
     }
     if (!buf_ok(out)) {
-        (void)err_set(err, ERR_TOO_BIG, "a row of %s is too large", TABLES[row->table].name);
+        (void)err_set(err, ERR_TOO_BIG, "a row of %s is too large", table_shapes[row->table].name);
         return SINK_REJECT;
     }
     return out->len_bytes < COPY_FULL_BYTES ? SINK_OK
@@ -244,7 +244,7 @@ static void merge_sql(size_t i, struct buf *sql)
              "duration_max_us = greatest(t.duration_max_us, excluded.duration_max_us)",
              MINUTES[i].table, MINUTES[i].table, MINUTES[i].key, MINUTES[i].key);
     for (size_t h = 0; h < HISTOGRAM_BUCKETS; h++) {
-        const char *c = HISTOGRAM_COLUMNS[h];
+        const char *c = histogram_columns[h];
 
         buf_addf(sql, ", %s = t.%s + excluded.%s", c, c, c);
     }

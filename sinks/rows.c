@@ -75,7 +75,7 @@ static const char *const audit_columns[] = {
     {                                                      \
         table_name, list, sizeof(list) / sizeof((list)[0]) \
     }
-const struct table_shape TABLES[TABLE_COUNT] = {
+const struct table_shape table_shapes[TABLE_COUNT] = {
     [TABLE_EVALUATION] = SHAPE("hook_evaluation", evaluation_columns),
     [TABLE_EXECUTION] = SHAPE("hook_execution", execution_columns),
     [TABLE_TOOL] = SHAPE("tool_execution", tool_columns),
@@ -151,7 +151,7 @@ static void start(struct filling *f, enum table table, struct slice journal,
 
 static enum sink_result finish(struct rows *rs, struct filling *f, struct err *err)
 {
-    assert(f->n == TABLES[f->row.table].n_columns);
+    assert(f->n == table_shapes[f->row.table].n_columns);
     return rs->on_row(rs->ctx, &f->row, err);
 }
 

@@ -20,7 +20,7 @@ struct table_shape {
     const char *const *columns; /* n_columns names; a row's cells are in this order */
     size_t n_columns;
 };
-extern const struct table_shape TABLES[TABLE_COUNT];
+extern const struct table_shape table_shapes[TABLE_COUNT];
 
 enum cell_kind { CELL_NULL, CELL_TEXT, CELL_INTEGER, CELL_TIME, CELL_BYTES };
 

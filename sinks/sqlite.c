@@ -62,7 +62,7 @@ static void minute_sql(bool of_hook, struct buf *sql)
              " duration_max_us = max(duration_max_us, excluded.duration_max_us)",
              names);
     for (size_t i = 0; i < HISTOGRAM_BUCKETS; i++) {
-        const char *c = HISTOGRAM_COLUMNS[i];
+        const char *c = histogram_columns[i];
 
         buf_addf(sql, ", %s = %s + excluded.%s", c, c, c);
     }
@@ -85,7 +85,7 @@ static enum sql_class prepare_inserts(struct sink_sqlite *q, struct err *err)
 
     buf_init(&sql, SQL_LIMIT_BYTES);
     for (size_t i = 0; class == SQL_DONE && i < TABLE_COUNT; i++) {
-        insert_sql(&TABLES[i], &sql);
+        insert_sql(&table_shapes[i], &sql);
         class = prepare_built(q, &sql, &q->insert[i], err);
     }
     for (size_t i = 0; class == SQL_DONE && i < 2; i++) {
@@ -122,7 +122,7 @@ static enum sink_result insert_row(void *ctx, const struct row *row, struct err 
     struct sink_sqlite *q = ctx;
     sqlite3_stmt *stmt = q->insert[row->table];
 
-    for (size_t i = 0; i < TABLES[row->table].n_columns; i++) {
+    for (size_t i = 0; i < table_shapes[row->table].n_columns; i++) {
         const struct cell *c = &row->cells[i];
         int at = (int)i + 1;
 

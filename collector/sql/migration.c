@@ -16,13 +16,13 @@
 EMBED(sqlite_0001_schema, "sqlite/0001_schema.sql");
 EMBED(postgres_0001_schema, "postgres/0001_schema.sql");
 
-const struct migration MIGRATIONS_SQLITE[] = {
+const struct migration migrations_sqlite[] = {
     { 1, "schema", sqlite_0001_schema },
 };
-const size_t MIGRATIONS_SQLITE_COUNT = sizeof(MIGRATIONS_SQLITE) / sizeof(MIGRATIONS_SQLITE[0]);
+const size_t migrations_sqlite_count = sizeof(migrations_sqlite) / sizeof(migrations_sqlite[0]);
 
-const struct migration MIGRATIONS_POSTGRES[] = {
+const struct migration migrations_postgres[] = {
     { 1, "schema", postgres_0001_schema },
 };
-const size_t MIGRATIONS_POSTGRES_COUNT =
-    sizeof(MIGRATIONS_POSTGRES) / sizeof(MIGRATIONS_POSTGRES[0]);
+const size_t migrations_postgres_count =
+    sizeof(migrations_postgres) / sizeof(migrations_postgres[0]);

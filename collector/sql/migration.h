@@ -16,7 +16,7 @@ struct migration {
     const char *sql; /* several statements; they run in one transaction */
 };
 
-extern const struct migration MIGRATIONS_SQLITE[];
-extern const size_t MIGRATIONS_SQLITE_COUNT; /* also the newest version we know */
-extern const struct migration MIGRATIONS_POSTGRES[];
-extern const size_t MIGRATIONS_POSTGRES_COUNT;
+extern const struct migration migrations_sqlite[];
+extern const size_t migrations_sqlite_count; /* also the newest version we know */
+extern const struct migration migrations_postgres[];
+extern const size_t migrations_postgres_count;

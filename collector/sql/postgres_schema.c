@@ -91,13 +91,13 @@ enum sql_class postgres_migrate_with(struct postgres *p, const struct migration 
 
 enum sql_class postgres_migrate(struct postgres *p, struct err *err)
 {
-    return postgres_migrate_with(p, MIGRATIONS_POSTGRES, MIGRATIONS_POSTGRES_COUNT, err);
+    return postgres_migrate_with(p, migrations_postgres, migrations_postgres_count, err);
 }
 
 bool postgres_check_schema(struct postgres *p, struct err *err)
 {
     int64_t there = 0;
-    int64_t known = (int64_t)MIGRATIONS_POSTGRES_COUNT;
+    int64_t known = (int64_t)migrations_postgres_count;
 
     if (current_version(p, &there, err) != SQL_DONE) {
         return false;
@@ -106,7 +106,7 @@ bool postgres_check_schema(struct postgres *p, struct err *err)
         return err_set(err, ERR_NOT_FOUND, "the store is empty (hooktrail ship fills it)");
     }
     if (there > known) {
-        return too_new(there, MIGRATIONS_POSTGRES_COUNT, err);
+        return too_new(there, migrations_postgres_count, err);
     }
     if (there < known - 1) {
         return err_set(err, ERR_INVALID,

@@ -119,13 +119,13 @@ enum sql_class sqlite_migrate_with(struct sqlite *s, const struct migration *lis
 
 enum sql_class sqlite_migrate(struct sqlite *s, struct err *err)
 {
-    return sqlite_migrate_with(s, MIGRATIONS_SQLITE, MIGRATIONS_SQLITE_COUNT, err);
+    return sqlite_migrate_with(s, migrations_sqlite, migrations_sqlite_count, err);
 }
 
 bool sqlite_check_schema(struct sqlite *s, struct err *err)
 {
     int64_t there = 0;
-    int64_t known = (int64_t)MIGRATIONS_SQLITE_COUNT;
+    int64_t known = (int64_t)migrations_sqlite_count;
 
     if (current_version(s, &there, err) != SQL_DONE) {
         return false;
@@ -134,7 +134,7 @@ bool sqlite_check_schema(struct sqlite *s, struct err *err)
         return err_set(err, ERR_NOT_FOUND, "the store is empty (hooktrail ship fills it)");
     }
     if (there > known) {
-        return too_new(there, MIGRATIONS_SQLITE_COUNT, err);
+        return too_new(there, migrations_sqlite_count, err);
     }
     if (there < known - 1) {
         return err_set(err, ERR_INVALID,

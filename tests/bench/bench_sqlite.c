@@ -43,7 +43,7 @@ static enum sink_result keep_row(void *ctx, const struct row *row, struct err *e
     struct row *kept = &r->rows[r->n++];
 
     *kept = *row;
-    for (size_t i = 0; i < TABLES[row->table].n_columns; i++) {
+    for (size_t i = 0; i < table_shapes[row->table].n_columns; i++) {
         bool has_text = row->cells[i].kind == CELL_TEXT || row->cells[i].kind == CELL_BYTES;
 
         if (has_text && !arena_dup(&r->arena, row->cells[i].text, &kept->cells[i].text)) {
@@ -91,7 +91,7 @@ static void must(enum sql_class class, const struct err *err)
 
 static void bind(sqlite3_stmt *stmt, const struct row *row)
 {
-    for (size_t i = 0; i < TABLES[row->table].n_columns; i++) {
+    for (size_t i = 0; i < table_shapes[row->table].n_columns; i++) {
         const struct cell *c = &row->cells[i];
         int at = (int)i + 1;
 
@@ -113,8 +113,8 @@ static void prepare(struct sqlite *db, sqlite3_stmt *insert[TABLE_COUNT])
         CLEANUP(buf_done) struct buf sql;
 
         buf_init(&sql, 4096);
-        buf_addf(&sql, "INSERT INTO %s VALUES (?", TABLES[t].name);
-        for (size_t i = 1; i < TABLES[t].n_columns; i++) {
+        buf_addf(&sql, "INSERT INTO %s VALUES (?", table_shapes[t].name);
+        for (size_t i = 1; i < table_shapes[t].n_columns; i++) {
             buf_add(&sql, SLICE(", ?"));
         }
         buf_add_char(&sql, ')');

@@ -16,7 +16,7 @@ static void a_bound_belongs_to_the_bucket_below_it(void **state)
     };
 
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        assert_string_equal(HISTOGRAM_COLUMNS[histogram_bucket(cases[i].us)], cases[i].column);
+        assert_string_equal(histogram_columns[histogram_bucket(cases[i].us)], cases[i].column);
     }
 }
 

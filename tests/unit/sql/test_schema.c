@@ -68,15 +68,15 @@ static void a_new_store_gets_every_migration_and_a_second_time_none(void **state
 
     assert_int_equal(sqlite_migrate(s, &err), SQL_DONE);
     assert_int_equal(sqlite_migrate(s, &err), SQL_DONE);
-    assert_int_equal(number(s, "SELECT count(*) FROM schema_version"), MIGRATIONS_SQLITE_COUNT);
+    assert_int_equal(number(s, "SELECT count(*) FROM schema_version"), migrations_sqlite_count);
     assert_true(sqlite_check_schema(s, &err));
 }
 
 static void the_embedded_list_is_in_order_and_without_holes(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < MIGRATIONS_SQLITE_COUNT; i++) {
-        assert_int_equal(MIGRATIONS_SQLITE[i].version, i + 1);
+    for (size_t i = 0; i < migrations_sqlite_count; i++) {
+        assert_int_equal(migrations_sqlite[i].version, i + 1);
     }
 }
 
