@@ -140,6 +140,7 @@ static bool open_recorder(struct role *role, struct err *err)
 
     struct recorder_options o = {
         .collector = c->collector,
+        .state_dir = c->state,
         .journal = role->journal,
         .record_wait_ms = c->collect.record_wait_ms,
         .capture = c->collect.capture_payload ? CAPTURE_PAYLOAD : CAPTURE_KEYS,
