@@ -138,19 +138,27 @@ contract: all
 servers:
 	@/usr/bin/python3 -m tests.servers
 
+# What was found clean stays so until it, or what it includes, changes: a stamp a file and check.
+LINT     := $(OUT)/lint
+LINTED   := $(LIB_SRC) $(CLI_SRC)
+LINT_CPP := -I. $(PQ_INC) -D_GNU_SOURCE -DHOOKTRAIL_VERSION='"$(VERSION)"' -std=gnu17
+define STAMP
+	@mkdir -p $(@D)
+	@gcc $(LINT_CPP) -MM -MP -MT $@ -MF $@.d -xc $<
+	$(Q)$(1)
+	@touch $@
+endef
+
 # Each header must compile alone: it includes what it uses.
-check-headers:
-	@for h in $(HEADERS); do \
-	    printf '#include "%s"\n' $$h | $(CC) -I. $(PQ_INC) -D_GNU_SOURCE -std=gnu17 $(WARN) \
-	        -fsyntax-only -xc - || exit 1; done
-
-tidy:
-	@printf '%s\n' $(LIB_SRC) $(CLI_SRC) | xargs -P 2 -n 4 sh -c \
-	    'clang-tidy --quiet "$$@" -- -I. $(PQ_INC) -D_GNU_SOURCE -DHOOKTRAIL_VERSION=\"0\" -std=gnu17' sh
-
-analyze:
-	@printf '%s\n' $(LIB_SRC) $(CLI_SRC) | xargs -P 2 -n 1 gcc -I. $(PQ_INC) -D_GNU_SOURCE \
-	    -DHOOKTRAIL_VERSION='"0"' -std=gnu17 -O2 -fanalyzer -Werror -c -o /dev/null
+$(LINT)/%.h.alone: %.h
+	$(call STAMP,echo '#include "$<"' | gcc $(LINT_CPP) $(WARN) -fsyntax-only -xc -)
+$(LINT)/%.tidy: %.c .clang-tidy
+	$(call STAMP,clang-tidy --quiet $< -- $(LINT_CPP))
+$(LINT)/%.analyzed: %.c
+	$(call STAMP,gcc $(LINT_CPP) -O2 -fanalyzer -Werror -c -o /dev/null $<)
+check-headers: $(HEADERS:%=$(LINT)/%.alone)
+tidy: $(LINTED:%.c=$(LINT)/%.tidy)
+analyze: $(LINTED:%.c=$(LINT)/%.analyzed)
 
 fmt-check:
 	clang-format --dry-run --Werror $(SOURCES) $(HEADERS)
