@@ -86,7 +86,8 @@ FAKES    := $(patsubst %.c,$(OBJ)/%.o,$(wildcard tests/unit/*/fake_*.c tests/uni
 $(OBJ)/tests/unit/%: $(OBJ)/tests/unit/%.o $(FAKES) $(ARCHIVES)
 	$(if $(V),,@echo "LINK $@")
 	$(Q)$(CC) $(LDFLAGS) $(WRAP) -o $@ $^ $(LIBS) -lcmocka
-$(OBJ)/tests/bench/%: $(OBJ)/tests/bench/%.o $(FAKES) $(ARCHIVES)
+BENCH    := $(patsubst %.c,$(OBJ)/%,$(wildcard tests/bench/bench_*.c))
+$(OBJ)/tests/bench/%: $(OBJ)/tests/bench/%.o $(OBJ)/tests/bench/events.o $(FAKES) $(ARCHIVES)
 	$(if $(V),,@echo "LINK $@")
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LIBS) -lcmocka
 $(OBJ)/tests/unit/base/test_fs: WRAP := -Wl,--wrap=fsync
