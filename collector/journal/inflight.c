@@ -189,23 +189,38 @@ static bool read_slot(const struct inflight_slot *s, bool same_boot, struct infl
     return true;
 }
 
-static void hand_over(struct inflight *f, void (*on_left)(void *, const struct inflight_entry *),
-                      void *ctx)
+/* A disk may have another number after a boot, a file on it has not. */
+static bool is_copy(const struct inflight_header *h, const struct stat *st, bool same_boot)
 {
+    return h->inode != 0 && (h->inode != st->st_ino || (same_boot && h->device != st->st_dev));
+}
+
+static bool hand_over(struct inflight *f, void (*on_left)(void *, const struct inflight_entry *),
+                      void *ctx, struct err *err)
+{
+    struct inflight_header *h = f->header;
     struct inflight_entry entry;
     char boot[INFLIGHT_BOOT_SIZE];
+    struct stat st;
 
+    if (fstat(f->fd, &st) != 0) {
+        return err_errno(err, errno, "inflight");
+    }
     read_boot_id(boot);
 
-    bool same_boot = memcmp(boot, f->header->boot, sizeof(boot)) == 0;
+    bool same_boot = memcmp(boot, h->boot, sizeof(boot)) == 0;
+    bool tell = on_left && !is_copy(h, &st, same_boot);
 
     for (size_t i = 0; i < INFLIGHT_SLOTS; i++) {
-        if (on_left && read_slot(&f->slots[i], same_boot, &entry)) {
+        if (tell && read_slot(&f->slots[i], same_boot, &entry)) {
             on_left(ctx, &entry);
         }
         f->slots[i].state = SLOT_FREE;
     }
-    memcpy(f->header->boot, boot, sizeof(boot));
+    memcpy(h->boot, boot, sizeof(boot));
+    h->device = st.st_dev;
+    h->inode = st.st_ino;
+    return true;
 }
 
 bool inflight_open(const char *state_dir, void (*on_left)(void *ctx, const struct inflight_entry *),
@@ -214,11 +229,11 @@ bool inflight_open(const char *state_dir, void (*on_left)(void *ctx, const struc
     struct inflight *f = xcalloc(1, sizeof(*f));
 
     f->fd = -1;
-    if (!open_file(state_dir, &f->fd, err) || !map_file(f, err)) {
+    if (!open_file(state_dir, &f->fd, err) || !map_file(f, err) ||
+        !hand_over(f, on_left, ctx, err)) {
         inflight_close(f);
         return false;
     }
-    hand_over(f, on_left, ctx);
     *ret = f;
     return true;
 }

@@ -45,7 +45,8 @@ struct inflight_entry {
 /*
  * Map STATE/inflight, creating it. `on_left` is called for each slot that a
  * predecessor left taken, and then the slot is free; pid is 0 when the machine was
- * started anew meanwhile.
+ * started anew meanwhile. In a copied folder nothing is left: what ran is the first
+ * one's to end and to record.
  * Errors: ERR_AGAIN: another collector has it; ERR_CORRUPT: of another version; ERR_IO.
  */
 bool inflight_open(const char *state_dir, void (*on_left)(void *ctx, const struct inflight_entry *),

@@ -32,6 +32,8 @@ struct inflight_header {
     uint32_t slots;
     char boot[INFLIGHT_BOOT_SIZE]; /* processes of another boot are gone, their numbers say nothing
                                     */
+    uint64_t device;               /* of the file itself: one that has others is a copy. What */
+    uint64_t inode;                /* runs there is another collector's to end and to record */
 };
 
 /* What does not change while the slot is taken. */

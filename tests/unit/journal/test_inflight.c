@@ -154,6 +154,30 @@ static void a_slot_tells_the_dispatch_and_the_hook_that_ran(void **state)
     assert_int_equal(left.last.start_ticks, 1001);
 }
 
+/* What cp does: the same bytes in another file. */
+static void copy_over(const char *dir)
+{
+    char command[256];
+
+    (void)snprintf(command, sizeof(command), "cp %s/inflight %s/c && mv %s/c %s/inflight", dir, dir,
+                   dir, dir);
+    assert_int_equal(system(command), 0);
+}
+
+static void a_copy_leaves_nothing_and_tells_of_its_own_later(void **state)
+{
+    struct left left;
+
+    in_a_killed_child(*state, take_and_run_two_hooks);
+    copy_over(*state);
+    inflight_close(open_state(*state, &left));
+    assert_int_equal(left.n, 0);
+
+    in_a_killed_child(*state, take_and_run_two_hooks);
+    inflight_close(open_state(*state, &left));
+    assert_int_equal(left.n, 1);
+}
+
 static void start_second_without_pid(struct inflight *f)
 {
     const struct inflight_entry e = entry_of("t");
@@ -361,6 +385,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         WITH_STATE(what_a_killed_collector_had_taken_is_told_once),
         WITH_STATE(a_slot_tells_the_dispatch_and_the_hook_that_ran),
+        WITH_STATE(a_copy_leaves_nothing_and_tells_of_its_own_later),
         WITH_STATE(a_hook_that_is_not_started_yet_has_no_pid),
         WITH_STATE(a_torn_slot_is_not_believed),
         WITH_STATE(a_torn_hook_leaves_the_dispatch_known),
