@@ -4,7 +4,7 @@
 
 struct positions {
     const json_t *sinks[CONFIG_LIST_MAX]; /* each one's "positions"; NULL: none yet */
-    size_t n;
+    size_t n;                             /* of those that are configured */
 };
 
 /* The next sequence that a sink wants of a journal. */
@@ -32,7 +32,7 @@ static uint64_t lowest(void *ctx, struct slice journal_id)
 
 void retire_shipped(const struct config *c, struct journal *j)
 {
-    struct positions p = { .n = c->n_sinks };
+    struct positions p = { .n = 0 };
     json_t *files[CONFIG_LIST_MAX] = { NULL };
 
     for (size_t i = 0; i < c->n_sinks; i++) {
@@ -41,7 +41,9 @@ void retire_shipped(const struct config *c, struct journal *j)
         (void)snprintf(path, sizeof(path), "%s/sinks/%s.positions.json", c->state,
                        c->sinks[i].name);
         files[i] = json_load_file(path, JSON_REJECT_DUPLICATES, NULL);
-        p.sinks[i] = json_object_get(files[i], "positions");
+        if (!json_is_false(json_object_get(files[i], "configured"))) {
+            p.sinks[p.n++] = json_object_get(files[i], "positions");
+        }
     }
     journal_retire(j, lowest, &p);
     for (size_t i = 0; i < c->n_sinks; i++) {
