@@ -84,6 +84,7 @@ class Plant:
         self.hooks_file.write_text(documents)
         self.configure(config)
         self.roles = {}
+        self.prefix = []  # of every command line
 
     def configure(self, config):
         self.config_file.write_text(f"contracts: {{sre: {{hooks: {self.hooks_file}}}}}\n{config}")
@@ -91,11 +92,11 @@ class Plant:
     # ---- Programs ----
 
     def command(self, *words):
-        return [self.binary, "--config", str(self.config_file), "--state", str(self.state), *words]
+        return [*self.prefix, self.binary, "--config", str(self.config_file), "--state", str(self.state), *words]
 
-    def run(self, *words, timeout=60):
+    def run(self, *words, input="", timeout=60):
         return subprocess.run(self.command(*words), capture_output=True, text=True, timeout=timeout,
-                              env=self.env, stdin=subprocess.DEVNULL)
+                              env=self.env, input=input)
 
     def start(self, role="collect", ready=None):
         """Start a role; of one that listens, wait until it answers."""
