@@ -28,7 +28,7 @@ void rollup_done(struct rollup *r)
 
 void rollup_clear(struct rollup *r)
 {
-    arena_clear(&r->arena);
+    arena_reset(&r->arena);
     memset(r->slots, 0, r->n_slots * sizeof(*r->slots));
     r->n_rows = 0;
 }

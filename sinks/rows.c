@@ -412,7 +412,7 @@ static enum sink_result audit_row(struct rows *rs, struct slice journal,
 enum sink_result rows_of(struct rows *rs, struct slice journal, const struct sink_record *r,
                          struct err *err)
 {
-    arena_clear(&rs->arena);
+    arena_reset(&rs->arena);
     switch (r->type) {
     case RECORD_HOOK_EVALUATION:
         return evaluation_rows(rs, journal, r, err);

@@ -97,86 +97,17 @@ bool decode_head(struct slice json, struct arena *a, enum record_type *ret_type,
     return true;
 }
 
-/* The inverse of without_the_usual() in encode.c. */
-static void restore_the_usual(struct execution *x)
-{
-    if (x->decision != DECISION_SKIPPED) {
-        return;
-    }
-    if (x->hook_type == HOOK_NONE) {
-        x->hook_type = HOOK_COMMAND;
-    }
-    if (x->matcher_mode == MATCHER_NONE && x->matcher.len > 0 && x->skip_reason >= SKIP_MATCHER) {
-        x->matcher_mode = MATCHER_REGEX;
-    }
-}
-
-static size_t count_items(struct json_value array)
-{
-    struct payload_iter it = payload_iter(array);
-    struct json_value item;
-    size_t n = 0;
-
-    while (payload_next(&it, NULL, &item)) {
-        n++;
-    }
-    return n;
-}
-
-static bool decode_hooks(struct json_value array, struct arena *a, struct evaluation *e,
-                         struct err *err)
-{
-    struct payload_iter it = payload_iter(array);
-    struct json_value item;
-    size_t n = count_items(array);
-
-    if (array.kind != JSON_KIND_ARRAY) {
-        return err_set(err, ERR_INVALID, "hooks: a list is expected");
-    }
-    e->hooks = arena_alloc(a, n, sizeof(*e->hooks));
-    if (!e->hooks) {
-        return err_set(err, ERR_TOO_BIG, "hooks: %zu are too many", n);
-    }
-    while (payload_next(&it, NULL, &item)) {
-        struct execution *x = &e->hooks[e->n_hooks];
-
-        if (item.kind != JSON_KIND_OBJECT) {
-            return err_set(err, ERR_INVALID, "hooks[%zu]: an object is expected", e->n_hooks);
-        }
-        if (!fields_decode(&execution_fields, item, x, a, err)) {
-            return err_wrap(err, "hooks[%zu]", e->n_hooks);
-        }
-        restore_the_usual(x);
-        e->n_hooks++;
-    }
-    return true;
-}
-
-static bool decode_payload(struct json_value payload, struct arena *a, struct payload_facts *ret,
-                           struct err *err)
-{
-    if (payload.kind == JSON_KIND_NONE) {
-        return true;
-    }
-    if (payload.kind != JSON_KIND_OBJECT) {
-        return err_set(err, ERR_INVALID, "payload: an object is expected");
-    }
-    if (!fields_decode(&payload_fields, payload, ret, a, err)) {
-        return err_wrap(err, "payload");
-    }
-    return true;
-}
-
 bool decode_evaluation(struct slice json, struct arena *a, struct evaluation *ret, struct err *err)
 {
     struct evaluation e = { 0 };
     struct json_value object;
 
     if (!open_as(RECORD_HOOK_EVALUATION, json, &object, err) ||
-        !fill(&evaluation_fields, object, a, &e, err) ||
-        !decode_payload(payload_get(object, SLICE("payload")), a, &e.payload, err) ||
-        !decode_hooks(payload_get(object, SLICE("hooks")), a, &e, err)) {
+        !fill(&evaluation_fields, object, a, &e, err)) {
         return false;
+    }
+    if (!e.hooks) {
+        return err_set(err, ERR_INVALID, "hooks: a list is expected");
     }
     *ret = e;
     return true;

@@ -84,6 +84,18 @@ void encode_evaluation(const struct evaluation *e, struct buf *out)
     buf_add(out, SLICE("]}"));
 }
 
+/* The members of a hook that ran, and the end of its object; of a decoded one as they stand. */
+static void add_members(const struct execution *x, struct buf *out)
+{
+    if (slice_starts_with(x->json, SLICE("{\""))) {
+        buf_add_char(out, ',');
+        buf_add(out, (struct slice){ .ptr = x->json.ptr + 1, .len = x->json.len - 1 });
+        return;
+    }
+    fields_encode(&execution_fields, x, out);
+    buf_add_char(out, '}');
+}
+
 void encode_hook_execution(const struct evaluation *e, size_t i, struct buf *out)
 {
     const struct execution *x = &e->hooks[i];
@@ -101,8 +113,7 @@ void encode_hook_execution(const struct evaluation *e, size_t i, struct buf *out
             field_encode(&evaluation_fields.rows[k], e, out);
         }
     }
-    fields_encode(&execution_fields, x, out);
-    buf_add_char(out, '}');
+    add_members(x, out);
 }
 
 void encode_tool_execution(const struct tool_execution *t, struct buf *out)

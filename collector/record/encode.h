@@ -24,5 +24,6 @@ void encode_admin(const struct admin *a, struct buf *out);
 /*
  * The row that sinks derive for hook e->hooks[i], which ran: a `hook_execution`
  * with the evaluation's identity. Its id is the evaluation's, a dot, the ordinal.
+ * The members of a hook that was decoded are its own bytes: change none of it before.
  */
 void encode_hook_execution(const struct evaluation *e, size_t i, struct buf *out);

@@ -72,6 +72,8 @@ static const struct field evaluation_fields_rows[] = {
     ROW(U32, evaluation, user_global_hooks_run, .always = true),
     ROW(U32, evaluation, rejection_count, .always = true),
     ROW(TEXT, evaluation, config_digest, .identity = true),
+    ROW(PAYLOAD, evaluation, payload),
+    ROW(HOOKS, evaluation, hooks),
 };
 TABLE(evaluation_fields);
 

@@ -3,8 +3,7 @@
  *
  * A record is a row of tables: key, kind, and where the value lies in its
  * struct. `encode` walks the table and writes what is set; `decode` walks the
- * JSON and fills what the table knows. What has a shape of its own (`payload`,
- * `hooks`) is not in a table. All is constant.
+ * JSON once and fills what the table knows. All is constant.
  */
 #pragma once
 
@@ -29,7 +28,9 @@ enum field_kind {
     FIELD_U64,
     FIELD_I32,
     FIELD_I64,
-    FIELD_TIME, /* int64_t, microseconds; RFC 3339 in JSON */
+    FIELD_TIME,    /* int64_t, microseconds; RFC 3339 in JSON */
+    FIELD_PAYLOAD, /* read only: struct payload_facts; encode writes it by itself */
+    FIELD_HOOKS,   /* read only: the list of struct evaluation */
 };
 
 /* One enum's spelling, both ways. */
@@ -82,3 +83,9 @@ void field_encode(const struct field *f, const void *record, struct buf *out);
  */
 bool fields_decode(const struct fields *f, struct json_value object, void *record, struct arena *a,
                    struct err *err) MUST_CHECK;
+
+/* What fields_decode() fills in an evaluation by the kinds of the same names. */
+bool payload_facts_decode(struct json_value object, struct payload_facts *ret, struct arena *a,
+                          struct err *err) MUST_CHECK;
+bool hooks_decode(struct json_value array, struct evaluation *e, struct arena *a, struct err *err)
+    MUST_CHECK;

@@ -150,6 +150,10 @@ static bool store(const struct target *t, struct json_value v)
         return store_integer(t, v, INT64_MIN, INT64_MAX);
     case FIELD_TIME:
         return store_time(t, v);
+    case FIELD_PAYLOAD:
+        return payload_facts_decode(v, (void *)t->at, t->arena, t->err);
+    case FIELD_HOOKS:
+        return hooks_decode(v, (void *)(t->at - t->field->offset), t->arena, t->err);
     }
     return true;
 }

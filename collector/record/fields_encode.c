@@ -51,6 +51,8 @@ static bool is_set(const struct field *f, const void *record)
     }
     switch (f->kind) {
     case FIELD_REASON_CHARS:
+    case FIELD_PAYLOAD:
+    case FIELD_HOOKS:
         return false;
     case FIELD_TEXT:
     case FIELD_JSON:
@@ -143,6 +145,8 @@ void field_encode(const struct field *f, const void *record, struct buf *out)
         put_reason(out, p);
         break;
     case FIELD_REASON_CHARS:
+    case FIELD_PAYLOAD:
+    case FIELD_HOOKS:
         break;
     case FIELD_WORD:
         put_word(out, f->words->name(u32_at(p)));

@@ -81,11 +81,16 @@ static size_t container_length(struct slice s)
     return i;
 }
 
+static bool ends_word(char c)
+{
+    return c == ',' || c == '}' || c == ']' || c == ':' || is_blank(c);
+}
+
 static size_t word_length(struct slice s)
 {
     size_t i = 0;
 
-    while (i < s.len && !is_blank(s.ptr[i]) && !strchr(",:]}", s.ptr[i])) {
+    while (i < s.len && !ends_word(s.ptr[i])) {
         i++;
     }
     return i;
@@ -102,27 +107,30 @@ size_t payload_value_length(struct slice s)
     return s.ptr[0] == '{' || s.ptr[0] == '[' ? container_length(s) : word_length(s);
 }
 
+static enum json_kind kind_of(char first)
+{
+    switch (first) {
+    case '"':
+        return JSON_KIND_STRING;
+    case '{':
+        return JSON_KIND_OBJECT;
+    case '[':
+        return JSON_KIND_ARRAY;
+    case 'n':
+        return JSON_KIND_NULL;
+    case 't':
+        return JSON_KIND_TRUE;
+    case 'f':
+        return JSON_KIND_FALSE;
+    default:
+        return JSON_KIND_NUMBER;
+    }
+}
+
 struct json_value payload_value(struct slice raw)
 {
-    static const struct {
-        char first;
-        enum json_kind kind;
-    } kinds[] = {
-        { '"', JSON_KIND_STRING }, { '{', JSON_KIND_OBJECT }, { '[', JSON_KIND_ARRAY },
-        { 'n', JSON_KIND_NULL },   { 't', JSON_KIND_TRUE },   { 'f', JSON_KIND_FALSE },
-    };
-    struct json_value v = { .raw = raw, .kind = JSON_KIND_NONE };
-
-    if (raw.len == 0) {
-        return v;
-    }
-    v.kind = JSON_KIND_NUMBER;
-    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
-        if (raw.ptr[0] == kinds[i].first) {
-            v.kind = kinds[i].kind;
-        }
-    }
-    return v;
+    return (struct json_value){ .raw = raw,
+                                .kind = raw.len > 0 ? kind_of(raw.ptr[0]) : JSON_KIND_NONE };
 }
 
 struct payload_iter payload_iter(struct json_value container)

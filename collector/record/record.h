@@ -59,6 +59,7 @@ struct execution {
     uint64_t stdout_bytes;
     struct slice stderr_tail;
     uint32_t left_behind; /* processes that outlived it */
+    struct slice json;    /* its object in the record that was decoded; else empty */
 };
 
 /* What is told of the payload that the host sent. */
