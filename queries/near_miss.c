@@ -1,5 +1,6 @@
 #include "queries/near_miss.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "collector/base/buf.h"

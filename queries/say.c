@@ -1,6 +1,7 @@
 #include "queries/say.h"
 
 #include <stdarg.h>
+#include <stdio.h>
 
 struct slice say(struct arena *a, const char *fmt, ...)
 {

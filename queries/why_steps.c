@@ -1,5 +1,6 @@
 #include "queries/why_steps.h"
 
+#include <assert.h>
 #include <inttypes.h>
 
 #include "collector/base/clock.h"
@@ -239,6 +240,7 @@ static struct slice out_of_scope(const struct why_case *c)
     const struct evaluation *e = c->evaluation;
     struct slice owner = c->definition ? c->definition->agent : (struct slice){ 0 };
 
+    assert(e);
     return say(c->arena, "it does not belong to the %s '%" SLICE_FMT "'%s%" SLICE_FMT,
                e->child ? "child agent" : "agent", SLICE_ARG(e->agent_name),
                owner.len > 0 ? ", but to " : "", SLICE_ARG(owner));
@@ -247,6 +249,8 @@ static struct slice out_of_scope(const struct why_case *c)
 /* "it is in the set that was in force (5ad74c0f12ab…)". */
 static struct slice in_force(const struct why_case *c)
 {
+    assert(c->evaluation);
+
     struct slice digest = utf8_prefix(c->evaluation->config_digest, DIGEST_SHOWN);
 
     if (digest.len == 0) {

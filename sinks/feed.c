@@ -265,10 +265,12 @@ static bool place(struct feed *f, struct seat *seat, struct err *err)
 
 static bool gather(struct feed *f, struct seat *seat, struct span *ret)
 {
+    bool more = true;
+
     f->n_records = 0;
     f->used_bytes = 0;
-    while (read_frame(f, seat) && take_frame(f, seat)) {
-        continue;
+    while (more) {
+        more = read_frame(f, seat) && take_frame(f, seat);
     }
     *ret = (struct span){
         .journal = id_slice(&seat->info.id),

@@ -122,12 +122,12 @@ static bool set_secret(rd_kafka_conf_t *conf, const char *name, const char *valu
     return set_one(conf, name, meant, err);
 }
 
-static bool set_properties(rd_kafka_conf_t *conf, const json_t *properties, struct err *err)
+static bool set_properties(rd_kafka_conf_t *conf, json_t *properties, struct err *err)
 {
     const char *name;
     json_t *v;
 
-    json_object_foreach((json_t *)(uintptr_t)properties, name, v)
+    json_object_foreach(properties, name, v)
     {
         char space[32];
         const char *value = text_of(v, space, sizeof(space));

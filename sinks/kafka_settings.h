@@ -15,7 +15,7 @@
 enum { KAFKA_PARTITIONS = 3 }; /* of a topic that we make, unless told */
 
 struct kafka_settings {
-    const json_t *properties; /* object; NULL: none */
+    json_t *properties;       /* object; NULL: none */
     const char *topic_prefix; /* "hooktrail" */
     bool exactly_once;
     bool create_topics;

@@ -89,7 +89,7 @@ enum { MOST_TOPICS = KAFKA_TOPICS + 1 };
 bool kafka_client_topics(struct kafka_client *c, const struct kafka_settings *set,
                          const char *const *names, bool compact, int timeout_ms, struct err *err)
 {
-    const char *missing[MOST_TOPICS];
+    const char *missing[MOST_TOPICS] = { NULL };
     rd_kafka_NewTopic_t *topics[MOST_TOPICS];
     char text[200];
     size_t n = 0;

@@ -3,10 +3,9 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "collector/base/clock.h"
 #include "collector/base/mem.h"
 #include "sinks/postgres_batch.h"
-
-static const int64_t US_PER_DAY = 86400000000;
 
 struct sink_postgres {
     struct sink base;
@@ -185,14 +184,14 @@ static enum sink_result sink_postgres_cut_due(struct sink *s, int64_t now_us, st
                                               struct err *err)
 {
     struct postgres_batch *b = from_sink(s)->batch;
-    int64_t before = now_us / US_PER_DAY - b->retention_days;
+    int64_t before = now_us / CLOCK_DAY_US - b->retention_days;
     const struct postgres_value value = { .kind = POSTGRES_INTEGER, .number = before };
 
     *ret = (struct sink_cut){ 0 };
     if (b->retention_days <= 0) {
         return SINK_OK;
     }
-    ret->before_us = before * US_PER_DAY;
+    ret->before_us = before * CLOCK_DAY_US;
     postgres_arm(b->db);
     return postgres_batch_result(
         postgres_query(b->db, "SELECT hooktrail_count_before(date '1970-01-01' + $1::int)", &value,
@@ -204,7 +203,7 @@ static enum sink_result sink_postgres_cut_step(struct sink *s, const struct sink
 {
     struct postgres_batch *b = from_sink(s)->batch;
     const struct postgres_value value = { .kind = POSTGRES_INTEGER,
-                                          .number = cut->before_us / US_PER_DAY };
+                                          .number = cut->before_us / CLOCK_DAY_US };
 
     *ret_removed = 0;
     b->n_days = 0;

@@ -16,7 +16,6 @@ enum {
     SQL_LIMIT_BYTES = 4096,                             /* of a statement that is built here */
     LONGEST_DAYS = 36500, /* how far back a record is filed where nothing is ever cut */
 };
-static const int64_t US_PER_DAY = 86400000000;
 
 enum sink_result postgres_batch_result(enum sql_class class)
 {
@@ -41,7 +40,7 @@ enum sink_result postgres_batch_result(enum sql_class class)
 /* The day a record is filed under: its own, or the nearest that is kept or made ahead. */
 static int64_t file_under(const struct postgres_batch *b, int64_t time_us)
 {
-    int64_t day = time_us / US_PER_DAY;
+    int64_t day = time_us / CLOCK_DAY_US;
     int64_t first = b->today - (b->retention_days > 0 ? b->retention_days : LONGEST_DAYS);
 
     if (day < first) {
@@ -199,7 +198,7 @@ static const struct {
     const char *table;
     const char *key;
     const char *copy;
-} MINUTES[2] = {
+} minute_tables[2] = {
     { "evaluation_minute", MINUTE_KEY "decision",
       "COPY evaluation_minute_in FROM STDIN (FORMAT binary)" },
     { "hook_minute", MINUTE_KEY HOOK_KEY, "COPY hook_minute_in FROM STDIN (FORMAT binary)" },
@@ -242,7 +241,8 @@ static void merge_sql(size_t i, struct buf *sql)
              "INSERT INTO %s AS t SELECT * FROM %s_in ORDER BY %s ON CONFLICT (%s) DO UPDATE SET "
              "n = t.n + excluded.n, duration_us = t.duration_us + excluded.duration_us, "
              "duration_max_us = greatest(t.duration_max_us, excluded.duration_max_us)",
-             MINUTES[i].table, MINUTES[i].table, MINUTES[i].key, MINUTES[i].key);
+             minute_tables[i].table, minute_tables[i].table, minute_tables[i].key,
+             minute_tables[i].key);
     for (size_t h = 0; h < HISTOGRAM_BUCKETS; h++) {
         const char *c = histogram_columns[h];
 
@@ -264,11 +264,11 @@ static enum sql_class merge(struct postgres_batch *b, size_t i, struct slice sou
             put_minute(&rows, source, &b->rollup.rows[n]);
         }
         if (rows.len_bytes >= COPY_FULL_BYTES) {
-            class = copy(b, MINUTES[i].copy, &rows, err);
+            class = copy(b, minute_tables[i].copy, &rows, err);
         }
     }
     if (class == SQL_DONE) {
-        class = copy(b, MINUTES[i].copy, &rows, err);
+        class = copy(b, minute_tables[i].copy, &rows, err);
     }
     merge_sql(i, &sql);
     return class == SQL_DONE ? postgres_exec(b->db, buf_cstr(&sql), err) : class;
@@ -300,7 +300,7 @@ static void forget(struct postgres_batch *b)
 
 enum sink_result postgres_batch_begin(struct postgres_batch *b, struct err *err)
 {
-    int64_t today = clock_now_us() / US_PER_DAY;
+    int64_t today = clock_now_us() / CLOCK_DAY_US;
 
     if (today != b->today) { /* a day may have been dropped meanwhile */
         b->today = today;
@@ -390,7 +390,7 @@ bool postgres_batch_open(const char *dsn, int64_t timeout_ms, int64_t retention_
     struct postgres_batch *b = xcalloc(1, sizeof(*b));
 
     b->retention_days = retention_days;
-    b->today = clock_now_us() / US_PER_DAY;
+    b->today = clock_now_us() / CLOCK_DAY_US;
     rollup_init(&b->rollup);
     rows_init(&b->rows, &b->rollup, add_row, b);
     for (size_t i = 0; i < TABLE_COUNT; i++) {

@@ -3,12 +3,10 @@
  * records a step, so that delivery and readers hardly notice. Roll-ups of that
  * time go with it. The time index finds the oldest without a search.
  */
+#include "collector/base/clock.h"
 #include "sinks/sqlite_state.h"
 
 #define CUT_STEP "500" /* records of each table: some milliseconds */
-
-enum { HOURS_PER_DAY = 24 };
-static const int64_t US_PER_DAY = (int64_t)HOURS_PER_DAY * 3600 * 1000 * 1000;
 
 /* Executions have no time index: they go by the key of their evaluation. */
 static const char *const steps[] = {
@@ -38,7 +36,7 @@ enum sink_result sink_sqlite_cut_due(struct sink *s, int64_t now_us, struct sink
     if (q->retention_days <= 0) {
         return SINK_OK;
     }
-    ret->before_us = (now_us / US_PER_DAY - q->retention_days) * US_PER_DAY;
+    ret->before_us = (now_us / CLOCK_DAY_US - q->retention_days) * CLOCK_DAY_US;
     sqlite_arm(q->db);
 
     enum sql_class class = sqlite_prepare(q->db, count_sql, &stmt, err);

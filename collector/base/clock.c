@@ -80,13 +80,12 @@ static char *put_date(char *at, int64_t days)
 void clock_format(int64_t us, char ret_text[CLOCK_TEXT_SIZE])
 {
     static const int64_t last_us = 253402300799999999; /* 9999-12-31T23:59:59.999999Z */
-    static const int64_t day_us = 86400000000;
     char *at = ret_text;
 
     us = us < 0 ? 0 : us;
     us = us > last_us ? last_us : us;
-    at = put_date(at, us / day_us);
-    us %= day_us;
+    at = put_date(at, us / CLOCK_DAY_US);
+    us %= CLOCK_DAY_US;
     *at++ = 'T';
     at = put(at, us / 3600000000, 2);
     *at++ = ':';

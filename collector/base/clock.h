@@ -11,6 +11,8 @@
 #include "collector/base/err.h"
 #include "collector/base/slice.h"
 
+#define CLOCK_DAY_US INT64_C(86400000000)
+
 /* Wall clock, microseconds since 1970 UTC. */
 int64_t clock_now_us(void);
 

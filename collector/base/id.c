@@ -123,7 +123,7 @@ void id_bytes(struct slice s, unsigned char ret_bytes[16])
     assert(id_valid(s));
     for (size_t i = 0; i < s.len; i++) {
         if (!is_hyphen_place(i)) {
-            ret_bytes[n++] = (unsigned char)(digit(s.ptr[i]) << 4 | digit(s.ptr[i + 1]));
+            ret_bytes[n++] = (unsigned char)(digit(s.ptr[i]) * 16 + digit(s.ptr[i + 1]));
             i++;
         }
     }

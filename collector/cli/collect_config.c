@@ -9,10 +9,13 @@ enum { KEY_BYTES = 256 };
 /* A value as it would stand in the file; lists are joined. */
 static char *value_text(const json_t *v)
 {
-    if (json_is_string(v)) {
-        return strdup(json_string_value(v));
+    const char *plain = json_is_null(v) ? "-" : json_string_value(v);
+    char *text = plain ? strdup(plain) : json_dumps(v, JSON_ENCODE_ANY);
+
+    if (!text) {
+        abort(); /* no memory */
     }
-    return json_is_null(v) ? strdup("-") : json_dumps(v, JSON_ENCODE_ANY);
+    return text;
 }
 
 static void add_row(struct cli_table *t, const char *key, const json_t *v, const json_t *origin)

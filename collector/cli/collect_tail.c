@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "collector/base/clock.h"
 #include "collector/base/mem.h"

@@ -18,10 +18,10 @@
 
 enum {
     LOOK_EVERY_MS = 50, /* whether a single run is done */
-    QUEUE_BYTES = 1024 * 1024,
+    MIB = 1024 * 1024,
+    QUEUE_BYTES = MIB,
     LOADER_TIMEOUT_MS = 10 * 1000,
 };
-static const uint64_t MIB = 1024 * 1024;
 
 /* Every thread has these blocked; only wait_for_signal() takes them. */
 static void block_signals(sigset_t *set)

@@ -129,6 +129,13 @@ static bool is_word(char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
+/* What may stand between a key and its word, in JSON as in a text. */
+static bool is_between(char c)
+{
+    return c == '"' || c == '\'' || c == ':' || c == '=' || c == '\\' || c == ' ' || c == '\t' ||
+           c == '\r' || c == '\n';
+}
+
 /* The word behind the key, past quotes, blanks and a colon; empty when there is none. */
 static struct slice word_behind(struct slice output, const char *key)
 {
@@ -142,7 +149,7 @@ static struct slice word_behind(struct slice output, const char *key)
     const char *end = output.ptr + output.len;
     const char *from = at + n;
 
-    while (from < end && memchr("\"': =\t\r\n\\", *from, 9)) {
+    while (from < end && is_between(*from)) {
         from++;
     }
 

@@ -326,7 +326,7 @@ void chain_evaluation(struct dispatch *d, const struct chain *c, struct evaluati
     ret->rejection_count = c->rejection_count;
     ret->config_digest = slice_from_cstr(d->set->digest_hex);
     ret->hooks = first_execution(c);
-    ret->n_hooks = count_steps(c);
+    ret->n_hooks = ret->hooks ? count_steps(c) : 0;
     for (size_t i = 0; i < ret->n_hooks; i++) {
         count_run(&ret->hooks[i], ret);
     }

@@ -1,6 +1,7 @@
 #include "collector/ingress/counts.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 /* Upper bounds of the buckets: a tenth of a millisecond to a minute. */

@@ -45,7 +45,10 @@ static bool fail(struct checker *c, const char *what)
 
 static char peek(const struct checker *c)
 {
-    return c->at < c->end ? *c->at : '\0';
+    if (c->at == c->end) {
+        return '\0';
+    }
+    return *c->at;
 }
 
 static void skip_blanks(struct checker *c)

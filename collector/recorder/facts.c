@@ -82,7 +82,7 @@ static struct slice key_names(struct maker *m, struct json_value payload, uint32
 
     struct json_value names = { .raw = buf_slice(&list), .kind = JSON_KIND_ARRAY };
 
-    return clean_json(m, names, KEYS_MAX_BYTES * 2, erased);
+    return clean_json(m, names, (size_t)KEYS_MAX_BYTES * 2, erased);
 }
 
 static void fill_payload(struct maker *m, struct payload_facts *ret)

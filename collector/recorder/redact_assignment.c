@@ -65,7 +65,11 @@ static bool is_secret_here(struct slice text, const struct run *r)
 {
     static const char *const in_query[] = { "sig", "pwd", "pass", "code" };
     struct slice name = { .ptr = text.ptr + r->name, .len = r->to - r->name };
-    char before = r->from > 0 ? text.ptr[r->from - 1] : '\0';
+    char before = '\0';
+
+    if (r->from > 0) {
+        before = text.ptr[r->from - 1];
+    }
 
     if (redact_is_secret_name(name)) {
         return true;

@@ -24,7 +24,10 @@ static inline bool redact_is_run(char c)
 /* The byte at i; NUL past the end. */
 static inline char redact_at(struct slice text, size_t i)
 {
-    return i < text.len ? text.ptr[i] : '\0';
+    if (i >= text.len) {
+        return '\0';
+    }
+    return text.ptr[i];
 }
 
 /* text from i on; empty past the end. */

@@ -8,6 +8,7 @@
 enum {
     NAME_CHARS = 256, /* of a name, once the record must shrink */
     HOOKS_KEPT = 64,  /* of the list, at last */
+    NOTE_MAX_BYTES = 16 * 1024,
 };
 
 static void cut_name(struct slice *name)
@@ -74,7 +75,7 @@ static void cut_hooks(struct evaluation *e, struct arena *a)
     if (e->n_hooks <= HOOKS_KEPT) {
         return;
     }
-    buf_init(&note, 16 * 1024);
+    buf_init(&note, NOTE_MAX_BYTES);
     buf_addf(&note, "[%zu of %zu hooks are listed] ", (size_t)HOOKS_KEPT, e->n_hooks);
     buf_add(&note, utf8_prefix(e->reason.text, RECORD_REASON_CHARS));
     if (!arena_dup(a, buf_slice(&note), &e->reason.text)) {

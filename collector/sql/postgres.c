@@ -15,7 +15,7 @@ enum { OID_TEXT = 25, OID_INT8 = 20, OID_TIMESTAMPTZ = 1184 };
 
 enum { DAYS_1970_TO_2000 = 10957 };
 
-static const int64_t EPOCH_2000_US = 946684800000000;
+#define EPOCH_2000_US (DAYS_1970_TO_2000 * CLOCK_DAY_US)
 
 void postgres_arm(struct postgres *p)
 {
@@ -32,7 +32,11 @@ static void set_text(struct err *err, enum err_code code, const char *message)
         bool blank = *message == '\n' || *message == '\t';
 
         if (!blank || (n > 0 && line[n - 1] != ' ')) {
-            line[n++] = blank ? ' ' : *message;
+            line[n] = *message;
+            if (blank) {
+                line[n] = ' ';
+            }
+            n++;
         }
     }
     while (n > 0 && line[n - 1] == ' ') {
@@ -251,10 +255,11 @@ enum sql_class postgres_query(struct postgres *p, const char *sql,
                               bool (*on_row)(void *ctx, const PGresult *row), void *ctx,
                               uint64_t *ret_changed, struct err *err)
 {
-    struct taking t = { .on_row = on_row, .ctx = ctx, .changed = ret_changed };
+    struct taking t = { .on_row = on_row, .ctx = ctx };
     struct parameters to;
     enum sql_class class = ready(p, err);
 
+    t.changed = ret_changed;
     if (class != SQL_DONE) {
         return class;
     }

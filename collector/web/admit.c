@@ -2,6 +2,7 @@
  * Everything that is decided about a request before its handler sees it, from
  * its head alone: who asks, through which name, for what, and how much.
  */
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 

@@ -1,5 +1,6 @@
 #include "collector/web/route.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* Cut the first segment off a path that begins with a slash. */

@@ -1,3 +1,4 @@
+#include <stdlib.h>
 #include <sys/socket.h>
 
 #include "collector/base/clock.h"

@@ -122,7 +122,7 @@ bool token_create(const char *path, struct slice name, unsigned scopes, int64_t 
 {
     CLEANUP(fs_closep) int held = -1;
     CLEANUP(drop_json) json_t *list = NULL;
-    char token[TOKEN_TEXT_SIZE];
+    char token[TOKEN_TEXT_SIZE] = { 0 };
 
     if (!name_is_valid(name)) {
         return err_set(err, ERR_INVALID, "a token's name is 1 to %d of A-Z a-z 0-9 . _ -",

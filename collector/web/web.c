@@ -1,5 +1,6 @@
 #include "collector/web/web.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <fcntl.h>
 #include <unistd.h>
