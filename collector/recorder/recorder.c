@@ -183,12 +183,13 @@ static void settle(struct pending *p, enum recorded outcome)
     if (outcome == RECORDED_LOST) {
         atomic_fetch_add(&r->lost, 1);
     }
-    waiting_answer(r, p, outcome);
+    /* Before the answer: a successor must not record as interrupted what was told to be lost. */
     pthread_mutex_lock(&r->lock);
     for (size_t i = 0; i < p->n_slots && r->options.inflight; i++) {
         inflight_release(r->options.inflight, p->slots[i]);
     }
     pthread_mutex_unlock(&r->lock);
+    waiting_answer(r, p, outcome);
     for (size_t i = 0; i < p->batch.n; i++) {
         buf_done(&p->bytes[i]);
     }
