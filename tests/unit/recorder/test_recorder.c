@@ -5,14 +5,18 @@
  */
 #include "collector/recorder/recorder.h"
 
+#include <fcntl.h>
 #include <ftw.h>
+
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "collector/base/fs.h"
 #include "collector/base/mem.h"
+#include "collector/journal/inflight_format.h"
 #include "collector/journal/reader.h"
 #include "collector/record/decode.h"
 #include "tests/unit/unit.h"
@@ -538,6 +542,20 @@ static void keep_left(void *ctx, const struct inflight_entry *left)
     *ret = *left;
 }
 
+/* A copy that does not know that it is one. */
+static void pretend_to_be_first(const char *dir)
+{
+    const uint64_t unknown = 0;
+    char path[128];
+
+    (void)snprintf(path, sizeof(path), "%s/inflight", dir);
+
+    CLEANUP(fs_closep) int fd = open(path, O_WRONLY | O_CLOEXEC);
+
+    assert_int_equal(pwrite(fd, &unknown, sizeof(unknown), offsetof(struct inflight_header, inode)),
+                     sizeof(unknown));
+}
+
 /* What a successor would find, read from a copy of the file: the file itself is in use. */
 static bool slot_is_left(struct fixture *f, struct inflight_entry *ret)
 {
@@ -549,6 +567,7 @@ static bool slot_is_left(struct fixture *f, struct inflight_entry *ret)
     (void)snprintf(dir, sizeof(dir), "%s/copy", f->dir);
     (void)snprintf(command, sizeof(command), "mkdir -p %s && cp %s/inflight %s", dir, f->dir, dir);
     assert_int_equal(system(command), 0);
+    pretend_to_be_first(dir);
     *ret = (struct inflight_entry){ 0 };
     assert_true(inflight_open(dir, keep_left, ret, &copy, &err));
     inflight_close(copy);
