@@ -71,12 +71,18 @@ static bool connect_in_time(struct postgres *p, struct err *err)
     return true;
 }
 
-/* What the server is to know of us; its own limit ends what we no longer wait for. */
+/*
+ * What the server is to know of us; its own limits end what we no longer wait for. No
+ * limit of a statement ends a COPY that waits for a client: probing does, or a ship that
+ * vanished would hold its position's row for two hours.
+ */
 static bool set_up(struct postgres *p, enum postgres_mode mode, struct err *err)
 {
-    char sql[256];
+    char sql[512];
 
     (void)snprintf(sql, sizeof(sql),
+                   "SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; "
+                   "SET tcp_keepalives_count = 3; "
                    "SET statement_timeout = %lld; SET lock_timeout = %lld; "
                    "SET idle_in_transaction_session_timeout = %lld; "
                    "SET default_transaction_read_only = %s",

@@ -297,7 +297,8 @@ WHERE contract = 'sre';
 -- The partition of one day, made where it is missing. LIKE and ATTACH, not PARTITION
 -- OF: attaching lets readers and writers of the other days go on. A check that
 -- says what the bounds will say saves the scan. Several may call at once: the
--- lock lets one make it.
+-- lock lets one make it, and the others look into the catalogue itself, since a
+-- name that to_regclass() has missed once it may go on to miss.
 CREATE FUNCTION hooktrail_make_day(of_table text, of_day date) RETURNS boolean
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -307,7 +308,9 @@ BEGIN
         RETURN false;
     END IF;
     PERFORM pg_advisory_xact_lock(hashtext('hooktrail_make_day'));
-    IF to_regclass(quote_ident(name)) IS NOT NULL THEN
+    PERFORM FROM pg_class parent JOIN pg_class part USING (relnamespace)
+    WHERE parent.oid = of_table::regclass AND part.relname = name;
+    IF FOUND THEN
         RETURN false;
     END IF;
     EXECUTE format('CREATE TABLE %I (LIKE %I INCLUDING DEFAULTS INCLUDING CONSTRAINTS, '
