@@ -42,6 +42,18 @@ static bool bury(void *ctx, const struct span *span, const struct sink_record *r
     return deadletter_append(n->o->cfg->state_dir, n->o->cfg->name, &d, err);
 }
 
+/* A destination that stands before what it had is an older one: it gets again what it lacks. */
+static void tell_restored(const struct runner *n, struct slice journal, uint64_t next)
+{
+    uint64_t had = positions_get(&n->positions, journal);
+
+    if (next < had) {
+        log_warn("the store was restored or is another one: it had more, and is sent that again",
+                 log_str("sink", n->o->cfg->name), log_slice("journal", journal),
+                 log_i64("stands_at", (int64_t)next), log_i64("stood_at", (int64_t)had));
+    }
+}
+
 /* Where the sink stands: it knows itself, or our file does. */
 static bool position(void *ctx, struct slice journal, uint64_t *ret_next, struct err *err)
 {
@@ -52,6 +64,7 @@ static bool position(void *ctx, struct slice journal, uint64_t *ret_next, struct
     } else if (!n->o->ops->position(n->pump.sink, journal, ret_next, err)) {
         return false;
     }
+    tell_restored(n, journal, *ret_next);
     positions_set(&n->positions, journal, *ret_next);
     return true;
 }
