@@ -288,21 +288,27 @@ static bool fill_state(const char *state, struct filling *f, struct err *err)
     return f->lost == 0 || err_set(err, ERR_IO, "%" PRIu64 " records were lost", f->lost);
 }
 
+static void print_frame(const struct journal_info *info, const struct journal_frame *frame)
+{
+    char leaf[DIGEST_HEX_SIZE];
+
+    digest_hex(&frame->leaf, leaf);
+    (void)printf("%s %" PRIu64 " %s %s\n", info->id.text, frame->seq, leaf,
+                 record_type_name(frame->type));
+}
+
+/* From the first record that is kept. */
 static bool read_journal(void *ctx, const struct journal_info *info)
 {
     struct err *err = ctx;
     struct journal_reader *r;
     struct journal_frame frame;
 
-    if (!journal_reader_open(info->dir, 1, &r, err)) {
+    if (!journal_reader_open(info->dir, info->first_seq, &r, err)) {
         return false;
     }
     while (journal_reader_next(r, &frame, err) == JOURNAL_READ_FRAME) {
-        char leaf[DIGEST_HEX_SIZE];
-
-        digest_hex(&frame.leaf, leaf);
-        (void)printf("%s %" PRIu64 " %s %s\n", info->id.text, frame.seq, leaf,
-                     record_type_name(frame.type));
+        print_frame(info, &frame);
     }
     journal_reader_close(r);
     return true;

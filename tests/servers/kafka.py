@@ -14,7 +14,7 @@ import signal
 import subprocess
 import tempfile
 
-from .ports import free_port, wait_for_port
+from .ports import accepts, free_port, wait_until
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 JARS = os.environ.get("HOOKTRAIL_KAFKA_JARS",
@@ -123,8 +123,12 @@ class Kafka:
                 stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True)
 
     def _wait(self, i):
-        p = self.processes[i]
-        if not wait_for_port(self.ports[i], lambda: p.poll() is None, START_SECONDS):
+        def is_up():
+            if self.processes[i].poll() is not None:
+                raise RuntimeError(f"Kafka ended; see {self._path(i, 'server.log')}")
+            return accepts(self.ports[i])
+
+        if not wait_until(is_up, START_SECONDS):
             raise RuntimeError(f"Kafka did not start; see {self._path(i, 'server.log')}")
 
     def start(self, i=0):

@@ -1,5 +1,6 @@
-"""Free loopback ports for servers that a test starts."""
+"""Free loopback ports for servers that a test starts, and waiting for those."""
 import socket
+import time
 
 
 def free_port():
@@ -9,15 +10,18 @@ def free_port():
         return s.getsockname()[1]
 
 
-def wait_for_port(port, alive, seconds):
-    """Wait until 127.0.0.1:port accepts; False after `seconds`, or once alive() is false."""
-    import time
-
+def wait_until(condition, seconds):
+    """Wait until condition() is true; False after `seconds`."""
     end = time.monotonic() + seconds
-    while time.monotonic() < end and alive():
-        with socket.socket() as s:
-            s.settimeout(0.5)
-            if s.connect_ex(("127.0.0.1", port)) == 0:
-                return True
+    while not condition():
+        if time.monotonic() > end:
+            return False
         time.sleep(0.05)
-    return False
+    return True
+
+
+def accepts(port):
+    """Whether 127.0.0.1:port takes a connection now."""
+    with socket.socket() as s:
+        s.settimeout(0.5)
+        return s.connect_ex(("127.0.0.1", port)) == 0

@@ -4,15 +4,15 @@
         pg.dsn("postgres")          # "host=127.0.0.1 port=… user=postgres dbname=postgres"
         pg.stop(); pg.start()       # an outage; `mode` immediate is a crash
 """
+import contextlib
 import glob
 import os
 import pwd
 import shutil
 import subprocess
 import tempfile
-import time
 
-from .ports import free_port, wait_for_port
+from .ports import free_port, wait_until
 
 START_SECONDS = 60
 
@@ -79,18 +79,15 @@ class Postgres:
             self.process = subprocess.Popen([*self.prefix, self.program("postgres"), "-D",
                                              self.data, *options], stdout=log, stderr=log, cwd="/",
                                             stdin=subprocess.DEVNULL, start_new_session=True)
-        if not wait_for_port(self.port, lambda: self.process.poll() is None, START_SECONDS):
+        if not wait_until(self._accepts, START_SECONDS):
             raise RuntimeError(f"PostgreSQL did not start; see {self.log}")
-        # It listens before it lets anybody in: then the answer is 1.
-        end = time.monotonic() + START_SECONDS
-        while self._is_ready() == 1 and time.monotonic() < end:
-            time.sleep(0.05)
-        if self._is_ready() != 0:
-            raise RuntimeError(f"PostgreSQL lets nobody in; see {self.log}")
 
-    def _is_ready(self):
+    def _accepts(self):
+        """Whether it takes connections: the port is open before recovery is over."""
+        if self.process.poll() is not None:
+            raise RuntimeError(f"PostgreSQL ended; see {self.log}")
         return subprocess.run([self.program("pg_isready"), "-q", "-h", "127.0.0.1", "-p",
-                               str(self.port)]).returncode
+                               str(self.port)]).returncode == 0
 
     def stop(self, mode="fast"):
         """`fast` ends cleanly; `immediate` is a crash that recovery must mend."""
@@ -98,6 +95,22 @@ class Postgres:
             self.process.send_signal(2 if mode == "fast" else 3)
             self.process.wait(60)
         self.process = None
+
+    @contextlib.contextmanager
+    def asking_for_passwords(self, user):
+        """While this lasts the server asks `user` for a password; all others are trusted."""
+        path = os.path.join(self.data, "pg_hba.conf")
+        with open(path) as f:
+            before = f.read()
+        with open(path, "w") as f:
+            f.write(f"host all {user} 127.0.0.1/32 scram-sha-256\n{before}")
+        self.psql("SELECT pg_reload_conf()")
+        try:
+            yield
+        finally:
+            with open(path, "w") as f:
+                f.write(before)
+            self.psql("SELECT pg_reload_conf()")
 
     def dsn(self, dbname="postgres", user="postgres", port=None):
         return (f"host=127.0.0.1 port={port or self.port} user={user} dbname={dbname} "

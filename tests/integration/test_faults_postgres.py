@@ -1,0 +1,365 @@
+"""PostgreSQL through every outage: each record exactly once, and every refusal told in words."""
+import itertools
+import random
+import shutil
+import subprocess
+import time
+
+import pytest
+
+from tests.integration.shipping import (LONG, STORED, Ship, State, assert_stored_once,
+                                        stored_position, wait_for)
+from tests.servers.proxy import FAULTS, PostgresProxy
+
+TIMEOUT_MS = 1500  # of each answer: what a peer that falls silent costs
+TIMES = 20 if LONG else 3
+
+_names = itertools.count()
+
+
+@pytest.fixture
+def dbname(postgres):
+    """A fresh database's name."""
+    name = f"faults_{next(_names)}"
+    postgres.create(name)
+    yield name
+    postgres.psql(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
+
+
+@pytest.fixture
+def state(binary, live, tmp_path, postgres, dbname):
+    return State(binary, live, tmp_path / "state", postgres=sink(postgres.dsn(dbname)))
+
+
+def sink(dsn, **more):
+    return {"dsn": dsn, "timeout_ms": TIMEOUT_MS, **more}
+
+
+def arrives(state, postgres, dbname, journal, last):
+    """Everything of the state folder arrives, once, and the position is right behind it."""
+    state.wait_shipped("postgres", journal, last)
+    records = [r for r in state.records() if r.journal == journal]
+    wait_for(lambda: stored_position(postgres, dbname, journal) == records[-1].seq + 1)
+    assert_stored_once(postgres, dbname, records)
+
+
+# ---- Outages -------------------------------------------------------------------------------------
+
+
+def strike(fault, postgres, proxy, ship):
+    """Let one fault happen while records flow."""
+    if fault == "kill":
+        ship.kill_and_restart()
+    elif fault in ("fast", "immediate"):
+        postgres.stop(fault)
+        time.sleep(random.uniform(0, 0.3))
+        postgres.start()
+    else:
+        proxy.arm(fault)
+        assert proxy.fired.wait(60), f"{fault}: no occasion in time; {ship.state.log_tail()}"
+
+
+@pytest.mark.chaos
+def test_each_record_arrives_exactly_once_through_every_outage(binary, live, tmp_path, postgres,
+                                                               dbname):
+    """
+    The server stopped and crashed, the connection cut in a COPY, before a COMMIT and before its
+    answer, a peer that falls silent, ship killed: each several times while records flow.
+    """
+    plan = [f for f in (*FAULTS, "fast", "immediate", "kill") for _ in range(TIMES)]
+    random.shuffle(plan)
+    with PostgresProxy(postgres.port) as proxy:
+        state = State(binary, live, tmp_path / "state",
+                      postgres=sink(proxy.dsn(postgres.dsn(dbname))))
+        journal, _, last = state.fill(200_000)
+        with Ship(state) as ship:
+            for fault in plan:
+                passed = proxy.commits
+                wait_for(lambda: proxy.commits > passed, 60, state.log_tail)
+                if state.position("postgres", journal) > last:
+                    _, _, last = state.fill(20_000)
+                strike(fault, postgres, proxy, ship)
+            arrives(state, postgres, dbname, journal, last)
+            ship.stop()
+    assert state.letters() == []
+    assert "no answer in 1500 ms" in state.log_text()
+
+
+def test_a_silent_peer_is_given_up_in_time(binary, live, tmp_path, postgres, dbname):
+    with PostgresProxy(postgres.port) as proxy:
+        state = State(binary, live, tmp_path / "state",
+                      postgres=sink(proxy.dsn(postgres.dsn(dbname))))
+        journal, _, last = state.fill(100)
+        proxy.arm("silent-commit")
+        with Ship(state) as ship:
+            assert proxy.fired.wait(10)
+            begin = time.monotonic()
+            wait_for(lambda: state.told("postgres").get("state") == "retrying", 10)
+            assert time.monotonic() - begin < TIMEOUT_MS / 1000 + 2
+            arrives(state, postgres, dbname, journal, last)
+            ship.stop()
+
+
+# ---- What is refused -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("spoilt", ["poison", "long"])
+def test_one_bad_record_of_10000_is_a_dead_letter_and_all_others_arrive(state, postgres, dbname,
+                                                                        spoilt):
+    journal, _, last = state.fill(10_000, **{spoilt: 4321})
+    with Ship(state) as ship:
+        state.wait_shipped("postgres", journal, last)
+        ship.stop()
+    records = [r for r in state.records() if r.journal == journal]
+    bad = [r for r in records if r.seq == 4321]
+    assert_stored_once(postgres, dbname, [r for r in records if r not in bad])
+    letters = state.letters()
+    assert [(d["journal"], d["seq"], d["sink"]) for d in letters] == [(journal, 4321, "postgres")]
+    assert state.told("postgres")["dead"] == 1
+    letter = f"{journal}:4321"
+    shown = state.run("deadletter", "show", letter).stdout
+    assert shown == '{"poison":true}\n' if spoilt == "poison" else "thread-" in shown
+    again = state.run("deadletter", "retry", letter)
+    assert again.returncode == 1 and "1 refused again" in again.stdout, again
+
+    if spoilt == "long":  # the mend: no index minds it any more
+        postgres.psql("DROP INDEX tool_execution_thread, hook_evaluation_thread", dbname)
+        done = state.run("deadletter", "retry", letter)
+        assert done.returncode == 0 and "1 delivered" in done.stdout, done
+        assert_stored_once(postgres, dbname, records)
+    else:
+        assert state.run("deadletter", "drop", letter).returncode == 0
+    assert state.letters() == []
+    assert stored_position(postgres, dbname, journal) == records[-1].seq + 1
+
+
+@pytest.mark.parametrize("harm, mend, word", [
+    ("ALTER TABLE hook_evaluation DROP COLUMN run_id",
+     "ALTER TABLE hook_evaluation ADD COLUMN run_id text", "run_id"),
+    ("REVOKE INSERT ON tool_execution FROM shipper", "GRANT INSERT ON tool_execution TO shipper",
+     "permission denied"),
+])
+def test_a_missing_column_or_permission_buries_nothing(state, postgres, dbname, harm, mend, word):
+    make_role(postgres, dbname, "shipper")
+    state.sinks(postgres=sink(postgres.dsn(dbname, user="shipper")))
+    state.ship_once()
+    postgres.psql(harm, dbname)
+    journal, _, last = state.fill(10_000)
+    with Ship(state) as ship:
+        wait_for(lambda: state.told("postgres").get("state") == "broken", why=state.log_tail)
+        assert word in state.told("postgres")["error"]
+        ship.stop()
+    assert "refuses us until somebody acts" in state.log_text()
+    assert word in state.run("status").stdout
+    assert state.letters() == [] and state.told("postgres")["dead"] == 0
+    postgres.psql(mend, dbname)
+    with Ship(state) as ship:
+        arrives(state, postgres, dbname, journal, last)
+        ship.stop()
+
+
+def make_role(postgres, dbname, name, option="LOGIN"):
+    """A role of this name that owns nothing yet and may make tables."""
+    postgres.psql(f"DO $$ BEGIN IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = '{name}') "
+                  f"THEN CREATE ROLE {name} {option}; END IF; END $$", dbname)
+    postgres.psql(f"GRANT CREATE, USAGE ON SCHEMA public TO {name}", dbname)
+
+
+# ---- Other writers, other times -----------------------------------------------------------------
+
+
+def test_an_old_ship_refuses_a_newer_schema_and_loses_nothing(state, postgres, dbname):
+    state.ship_once()
+    postgres.psql("INSERT INTO schema_version VALUES (99, 'later')", dbname)
+    journal, _, last = state.fill(100)
+    done = state.run("ship", "--once")
+    assert done.returncode == 3
+    assert "version 99" in done.stderr and "newer hooktrail" in done.stderr
+    assert state.told("postgres")["state"] == "broken" and state.letters() == []
+    postgres.psql("DELETE FROM schema_version WHERE version = 99", dbname)
+    state.ship_once()
+    arrives(state, postgres, dbname, journal, last)
+
+
+def test_two_ships_of_two_copies_of_one_state_store_each_record_once(state, binary, live, tmp_path,
+                                                                     postgres, dbname):
+    journal, _, last = state.fill(60_000)
+    shutil.copytree(state.path, tmp_path / "copy")
+    copy = State(binary, live, tmp_path / "copy", postgres=sink(postgres.dsn(dbname)))
+    with Ship(state) as one, Ship(copy) as two:
+        for each in (state, copy):
+            each.wait_shipped("postgres", journal, last)
+        one.stop()
+        two.stop()
+    arrives(state, postgres, dbname, journal, last)
+    assert "another ship writes to it" in state.log_text() + copy.log_text()
+
+
+def test_ships_that_start_at_once_migrate_once(binary, live, tmp_path, postgres, dbname):
+    states = [State(binary, live, tmp_path / f"s{i}", postgres=sink(postgres.dsn(dbname)))
+              for i in range(4)]
+    filled = [s.fill(50) for s in states]
+    running = [subprocess.Popen([binary, "--config", s.config, "--state", s.path, "ship", "--once"],
+                                stderr=subprocess.PIPE, text=True) for s in states]
+    for process in running:
+        _, stderr = process.communicate(timeout=60)
+        assert process.returncode == 0, stderr
+    assert postgres.psql("SELECT count(*), count(DISTINCT version) FROM schema_version", dbname)[0] \
+        .split("|") == ["1", "1"]
+    for s, (journal, _, last) in zip(states, filled):
+        assert stored_position(postgres, dbname, journal) > last
+
+
+def dump_and_restore(postgres, dbname, between):
+    """The database as it was before `between()` ran."""
+    dump = subprocess.run([postgres.program("pg_dump"), "-Fc", "-d", postgres.dsn(dbname)],
+                          check=True, capture_output=True).stdout
+    between()
+    postgres.create(dbname)
+    subprocess.run([postgres.program("pg_restore"), "-d", postgres.dsn(dbname)], input=dump,
+                   check=True)
+
+
+def test_a_restored_older_database_gets_what_it_lacks_and_that_is_told(state, postgres, dbname):
+    journal, _, _ = state.fill(1000)
+    state.ship_once()
+
+    def go_on():
+        state.fill(1000)
+        state.ship_once()
+
+    dump_and_restore(postgres, dbname, go_on)
+    done = state.ship_once()
+    assert "restored" in done.stderr and journal in done.stderr
+    records = [r for r in state.records() if r.journal == journal]
+    assert_stored_once(postgres, dbname, records)
+
+
+def test_what_a_restored_database_lacks_and_no_journal_has_is_a_gap(state, postgres, dbname):
+    journal, _, _ = state.fill(60_000)  # three segments
+    state.ship_once()
+    segments = sorted((state.path / "journals" / "collect" / journal).glob("*.seg"))
+    assert len(segments) > 1
+    segments[0].unlink()  # retired
+    for table in ("hook_evaluation", "hook_execution", "tool_execution", "audit_record"):
+        postgres.psql(f"DELETE FROM {table} WHERE seq > 1000", dbname)
+    postgres.psql(f"UPDATE position SET next_seq = 1001 WHERE journal = '{journal}'", dbname)
+    done = state.ship_once()
+    assert "restored" in done.stderr
+    assert "records cannot be delivered" in done.stderr and "retired" in done.stderr
+    state.ship_once()  # the gap record, which stands in ship's own journal
+    first = int(segments[1].stem)
+    gaps = postgres.psql("SELECT lost, cause FROM audit_record WHERE type = 'gap'", dbname)
+    assert gaps == [f"{first - 1001}|retired"]
+    kept = [r for r in state.records() if r.journal == journal]
+    rows = postgres.psql(f"SELECT count(*) FROM ({STORED}) r WHERE journal = '{journal}' "
+                         f"AND seq >= {first}", dbname)
+    assert rows == [str(len(kept))]
+
+
+# ---- Who is let in ---------------------------------------------------------------------------------
+
+
+def told_reason(state):
+    """Start a ship; the reason that it tells in its log, and in its file."""
+    before = len(state.log_text())
+    with Ship(state) as ship:
+        wait_for(lambda: "err=" in state.log_text()[before:], why=state.log_tail)
+        wait_for(lambda: state.told("postgres").get("state") != "ok")
+        ship.stop()
+    said = state.log_text()[before:].replace("\\x22", '"')
+    assert state.told("postgres")["error"][:60] in said
+    return said
+
+
+def test_a_wrong_password_is_told(state, postgres, dbname):
+    postgres.psql("DO $$ BEGIN IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'guarded') THEN "
+                  "CREATE ROLE guarded LOGIN PASSWORD 'right'; END IF; END $$")
+    with postgres.asking_for_passwords("guarded"):
+        state.sinks(postgres=sink(postgres.dsn(dbname, user="guarded") + " password=n0t-r1ght"))
+        said = told_reason(state)
+    assert "password authentication failed" in said and "guarded" in said
+    assert "n0t-r1ght" not in said
+
+
+@pytest.mark.parametrize("change, word", [
+    (" sslmode=require", "does not support SSL"),
+    (" user=nobody_here", 'role "nobody_here" does not exist'),
+])
+def test_why_there_is_no_connection_is_told(state, postgres, dbname, change, word):
+    state.sinks(postgres=sink(postgres.dsn(dbname) + change))
+    assert word in told_reason(state)
+
+
+def test_a_server_that_is_not_there_and_a_missing_database_are_told(state, postgres, dbname):
+    state.sinks(postgres=sink(postgres.dsn("no_such_database")))
+    assert "no_such_database" in told_reason(state)
+    state.sinks(postgres=sink(postgres.dsn(dbname, port=1)))
+    assert "refused" in told_reason(state)
+
+
+def test_a_reader_reads_the_views_and_nothing_else_is_granted(binary, live, tmp_path, postgres,
+                                                              dbname):
+    make_role(postgres, dbname, "hooktrail_reader")
+    make_role(postgres, dbname, "shipper")
+    state = State(binary, live, tmp_path / "state",
+                  postgres=sink(postgres.dsn(dbname, user="shipper")))
+    state.fill(30)
+    state.ship_once()
+
+    def as_reader(sql):
+        r = subprocess.run([postgres.program("psql"), "-XAtq", "-d",
+                            postgres.dsn(dbname, user="hooktrail_reader"), "-c", sql],
+                           capture_output=True, text=True)
+        return r.stdout.strip(), r.stderr
+
+    for view in ("AgentHookEvaluation", "AgentHookExecution", "AgentToolExecution"):
+        rows, fault = as_reader(f'SELECT count(*) FROM "{view}"')
+        assert int(rows) > 0, fault
+    for change in ("DELETE FROM hook_evaluation", "UPDATE position SET next_seq = 1",
+                   "DROP VIEW \"AgentHookEvaluation\"", "TRUNCATE audit_record",
+                   "SELECT hooktrail_drop_day(date '2030-01-01')"):
+        _, fault = as_reader(change)
+        assert "permission denied" in fault or "must be owner" in fault, (change, fault)
+
+
+# ---- Days ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("days, filed", [(5, 5), (-400, -1), (200, 90)])
+def test_a_clock_that_is_far_off_is_filed_at_the_edge_and_keeps_its_time(state, postgres, dbname,
+                                                                        days, filed):
+    journal, _, last = state.fill(30, days=days)
+    state.ship_once()
+    rows = postgres.psql("SELECT DISTINCT current_date - day, current_date - time::date "
+                         "FROM tool_execution", dbname)
+    assert rows == [f"{filed}|{days}"]
+    arrives(state, postgres, dbname, journal, last)
+
+
+def test_retention_drops_whole_days_and_says_so_in_a_record(state, postgres, dbname):
+    journal, _, _ = state.fill(300, days=10)
+    state.fill(300)
+    state.ship_once()
+    state.sinks(postgres=sink(state_dsn(state), retention_days=3))
+    state.ship_once()
+    state.ship_once()
+    old = "SELECT count(*) FROM {} WHERE time < now() - interval '5 days'"
+    for table in ("hook_evaluation", "hook_execution", "tool_execution"):
+        assert postgres.psql(old.format(table), dbname) == ["0"]
+    assert postgres.psql("SELECT count(*) FROM tool_execution", dbname) == ["200"]
+    assert postgres.psql("SELECT body -> 'details' ->> 'records' FROM audit_record "
+                         "WHERE action = 'retention'", dbname) == ["300"]
+    ten_days = "SELECT count(*) FROM evaluation_minute WHERE minute < " \
+               "extract(epoch FROM now() - interval '5 days') / 60"
+    assert postgres.psql(ten_days, dbname) == ["0"]
+    names = postgres.psql("SELECT count(*) FROM pg_class WHERE relkind = 'r' AND relname LIKE "
+                          "'tool_execution\\_%' || to_char(now() - interval '10 days', 'YYYYMMDD')",
+                          dbname)
+    assert names == ["0"]
+
+
+def state_dsn(state):
+    import yaml
+
+    return yaml.safe_load(state.config.read_text())["sinks"]["postgres"]["dsn"]
