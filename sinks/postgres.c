@@ -215,6 +215,7 @@ static enum sink_result sink_postgres_cut_step(struct sink *s, const struct sink
 
 const struct sink_ops sink_postgres_ops = {
     .name = "postgres",
+    .batch_records = 8192, /* a commit waits for the server's disk */
     .open = sink_postgres_open,
     .position = sink_postgres_position,
     .write = sink_postgres_write,

@@ -11,7 +11,7 @@
 
 enum {
     DSN_BYTES = 64 * 1024,
-    COPY_FULL_BYTES = 1024 * 1024,                      /* then a buffer is sent */
+    COPY_FULL_BYTES = 256 * 1024, /* then a buffer is sent, so that the server soon has work */
     COPY_MAX_BYTES = COPY_FULL_BYTES + 2 * 1024 * 1024, /* and one more row fits */
     SQL_LIMIT_BYTES = 4096,                             /* of a statement that is built here */
     LONGEST_DAYS = 36500, /* how far back a record is filed where nothing is ever cut */
@@ -62,16 +62,13 @@ static bool is_made(const struct postgres_batch *b, int64_t day)
 static enum sql_class make_day(struct postgres_batch *b, int64_t day, struct err *err)
 {
     const struct postgres_value value = { .kind = POSTGRES_INTEGER, .number = day };
-    enum sql_class class;
+    enum sql_class class = postgres_query(
+        b->db,
+        "SELECT hooktrail_make_day(name, date '1970-01-01' + $1::int) FROM "
+        "unnest(ARRAY['hook_evaluation', 'hook_execution', 'tool_execution', 'audit_record']) "
+        "AS name",
+        &value, 1, NULL, NULL, NULL, err);
 
-    if (is_made(b, day)) {
-        return SQL_DONE;
-    }
-    class = postgres_query(b->db,
-                           "SELECT hooktrail_make_day(name, date '1970-01-01' + $1::int) FROM "
-                           "unnest(ARRAY['hook_evaluation', 'hook_execution', 'tool_execution', "
-                           "'audit_record']) AS name",
-                           &value, 1, NULL, NULL, NULL, err);
     if (class == SQL_DONE) {
         if (b->n_days == POSTGRES_DAYS) {
             b->n_days = 0;
@@ -79,6 +76,22 @@ static enum sql_class make_day(struct postgres_batch *b, int64_t day, struct err
         b->days[b->n_days++] = day;
     }
     return class;
+}
+
+/* What refuses a partition is no fault of the record that asks for it. */
+static enum sink_result need_day(struct postgres_batch *b, int64_t day, struct err *err)
+{
+    enum sql_class class;
+
+    if (is_made(b, day)) {
+        return SINK_OK;
+    }
+    class = postgres_copy_settle(b->db, err); /* that one may be of the data */
+    if (class != SQL_DONE) {
+        return postgres_batch_result(class);
+    }
+    class = make_day(b, day, err);
+    return class == SQL_DATA ? SINK_BROKEN : postgres_batch_result(class);
 }
 
 /* ---- COPY ----------------------------------------------------------------------- */
@@ -94,7 +107,8 @@ static void copy_sql(const struct table_shape *t, struct buf *sql)
     buf_add(sql, SLICE(") FROM STDIN (FORMAT binary)"));
 }
 
-/* Send what `rows` holds with the statement `sql`; the buffer is then empty. */
+/* Send what `rows` holds with the statement `sql`; the buffer is then empty. Whether it was
+ * taken is known later: the server works while we make more. */
 static enum sql_class copy(struct postgres_batch *b, const char *sql, struct buf *rows,
                            struct err *err)
 {
@@ -161,11 +175,10 @@ static enum sink_result add_row(void *ctx, const struct row *row, struct err *er
     struct buf *out = &b->copy[row->table];
     int64_t day = file_under(b, time_of(row));
     size_t n_columns = table_shapes[row->table].n_columns;
-    enum sql_class class = make_day(b, day, err);
+    enum sink_result result = need_day(b, day, err);
 
-    if (class != SQL_DONE) {
-        /* A partition that cannot be made is no fault of the record. */
-        return class == SQL_DATA ? SINK_BROKEN : postgres_batch_result(class);
+    if (result != SINK_OK) {
+        return result;
     }
     if (out->len_bytes == 0) {
         postgres_put_header(out);
@@ -322,18 +335,26 @@ enum sink_result postgres_batch_commit(struct postgres_batch *b, struct slice so
             return result;
         }
     }
-    result = merge_rollup(b, source, err);
+    result = postgres_batch_result(postgres_copy_settle(b->db, err));
+    if (result == SINK_OK) {
+        result = merge_rollup(b, source, err);
+    }
     return result == SINK_OK ? postgres_batch_result(postgres_exec(b->db, "COMMIT", err)) : result;
+}
+
+static bool roll_back(struct postgres *db)
+{
+    struct err ignored; /* why it is abandoned has been told */
+    enum sql_class class = postgres_copy_settle(db, &ignored);
+
+    return class != SQL_LOST && postgres_exec(db, "ROLLBACK", &ignored) == SQL_DONE;
 }
 
 void postgres_batch_abandon(struct postgres_batch *b)
 {
-    struct err ignored; /* why it is abandoned has been told */
-
     forget(b);
     b->n_days = 0; /* a partition made in this transaction is gone with it */
-    if (!b->db->lost && PQtransactionStatus(b->db->conn) != PQTRANS_IDLE &&
-        postgres_exec(b->db, "ROLLBACK", &ignored) != SQL_DONE) {
+    if (!b->db->lost && PQtransactionStatus(b->db->conn) != PQTRANS_IDLE && !roll_back(b->db)) {
         b->db->lost = true;
     }
 }

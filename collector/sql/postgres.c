@@ -186,6 +186,19 @@ static enum sql_class take_all(struct postgres *p, struct taking *t, struct err 
     }
 }
 
+enum sql_class postgres_copy_settle(struct postgres *p, struct err *err)
+{
+    struct taking t = { 0 };
+    enum sql_class class;
+
+    if (!p->copying) {
+        return SQL_DONE;
+    }
+    p->copying = false;
+    class = flush(p, err);
+    return class == SQL_DONE ? take_all(p, &t, err) : class;
+}
+
 static enum sql_class ready(struct postgres *p, struct err *err)
 {
     p->sqlstate[0] = '\0';
@@ -193,7 +206,7 @@ static enum sql_class ready(struct postgres *p, struct err *err)
         (void)err_set(err, ERR_IO, "postgres: the connection is in doubt");
         return SQL_LOST;
     }
-    return SQL_DONE;
+    return postgres_copy_settle(p, err);
 }
 
 enum sql_class postgres_exec(struct postgres *p, const char *sql, struct err *err)
@@ -326,17 +339,18 @@ enum sql_class postgres_copy_begin(struct postgres *p, const char *sql, struct e
     return SQL_DONE;
 }
 
+/* Pieces behind the last one are sent at once, so that libpq's buffer stays small. */
 enum sql_class postgres_copy_data(struct postgres *p, struct slice bytes, struct err *err)
 {
-    enum { PIECE_BYTES = 256 * 1024 }; /* libpq's buffer stays small */
+    enum { PIECE_BYTES = 256 * 1024 };
 
     while (bytes.len > 0) {
         size_t n = bytes.len < PIECE_BYTES ? bytes.len : PIECE_BYTES;
-        int sent = PQputCopyData(p->conn, bytes.ptr, (int)n);
-        enum sql_class class = sent < 0 ? gone(p, err) : flush(p, err);
+        enum sql_class class = flush(p, err);
+        int sent = class == SQL_DONE ? PQputCopyData(p->conn, bytes.ptr, (int)n) : 0;
 
-        if (class != SQL_DONE) {
-            return class;
+        if (class != SQL_DONE || sent < 0) {
+            return class != SQL_DONE ? class : gone(p, err);
         }
         if (sent > 0) {
             bytes.ptr += n;
@@ -348,17 +362,18 @@ enum sql_class postgres_copy_data(struct postgres *p, struct slice bytes, struct
 
 enum sql_class postgres_copy_end(struct postgres *p, struct err *err)
 {
-    struct taking t = { 0 };
-    enum sql_class class;
+    int sent = PQputCopyEnd(p->conn, NULL);
 
-    while (PQputCopyEnd(p->conn, NULL) == 0) {
-        class = postgres_wait(p, POLLOUT, err);
+    while (sent == 0) {
+        enum sql_class class = postgres_wait(p, POLLOUT, err);
+
         if (class != SQL_DONE) {
             return class;
         }
+        sent = PQputCopyEnd(p->conn, NULL);
     }
-    class = flush(p, err);
-    return class == SQL_DONE ? take_all(p, &t, err) : class;
+    p->copying = true;
+    return sent > 0 && PQflush(p->conn) >= 0 ? SQL_DONE : gone(p, err);
 }
 
 /* n bytes, most significant first. */

@@ -29,6 +29,7 @@ struct postgres {
     int64_t timeout_ms;
     int64_t deadline_ms; /* monotonic */
     bool lost;           /* in doubt: to be closed */
+    bool copying;        /* the answer to a COPY is still to be taken */
     char sqlstate[6];    /* of the last refusal; "" without one */
 };
 
@@ -71,11 +72,17 @@ struct slice postgres_text(const PGresult *row, int field);
 int64_t postgres_integer(const PGresult *row, int field);
 int64_t postgres_time(const PGresult *row, int field);
 
-/* COPY … FROM STDIN (FORMAT binary): begin, any number of pieces, end. */
+/*
+ * COPY … FROM STDIN (FORMAT binary): begin, any number of pieces, end. The end does not
+ * wait: the server works on these rows while the caller makes the next ones. What became
+ * of them is what settle answers (SQL_DONE when there is none), or else the next call of
+ * any kind, which in case of a refusal does nothing more.
+ */
 enum sql_class postgres_copy_begin(struct postgres *p, const char *sql, struct err *err) MUST_CHECK;
 enum sql_class postgres_copy_data(struct postgres *p, struct slice bytes, struct err *err)
     MUST_CHECK;
 enum sql_class postgres_copy_end(struct postgres *p, struct err *err) MUST_CHECK;
+enum sql_class postgres_copy_settle(struct postgres *p, struct err *err) MUST_CHECK;
 
 /* The pieces of COPY's binary format (PostgreSQL manual, "COPY", File Formats). */
 void postgres_put_header(struct buf *b);

@@ -21,7 +21,7 @@
 #include "sinks/rows.h"
 #include "tests/bench/events.h"
 
-enum { RUNS = 5, BATCH = 4096, TABLE_BYTES = 1 << 30, US_PER_SECOND = 1000000 };
+enum { RUNS = 5, BATCH = 8192, TABLE_BYTES = 1 << 30, US_PER_SECOND = 1000000 };
 
 static const int64_t US_PER_DAY = 86400 * INT64_C(1000000);
 static const double TARGET = 0.85;
