@@ -107,7 +107,7 @@ PYTEST   := /usr/bin/python3 -m pytest -q -p no:cacheprovider
 integration: all live
 	HOOKTRAIL_BIN=$(abspath $(OUT)/hooktrail) $(PYTEST) tests/integration
 
-chaos: all
+chaos: all live soak
 	HOOKTRAIL_BIN=$(abspath $(OUT)/hooktrail) HOOKTRAIL_CHAOS=long $(PYTEST) -x tests/integration -m chaos
 
 # libFuzzer, under ASan and UBSan; what it found before is the corpus.
@@ -201,6 +201,6 @@ install: all
 clean:
 	rm -rf build
 
-.PHONY: all run live check install test contract integration chaos fuzz archives servers check-headers tidy analyze fmt fmt-check layers size docs lint clean
+.PHONY: all run live check install test contract integration chaos soak fuzz archives servers check-headers tidy analyze fmt fmt-check layers size docs lint clean
 .SECONDARY:
 -include $(shell find build -name '*.d' 2>/dev/null)

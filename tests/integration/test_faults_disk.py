@@ -22,8 +22,8 @@ PER_DISPATCH = 2
 @pytest.fixture
 def disk():
     """A folder on a disk of 12 MiB, in a mount namespace of its own."""
-    holder = subprocess.Popen(["unshare", "-m", "sh", "-c", "mount -t tmpfs -o size=12m none /tmp && echo && exec sleep 600"],
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    mount = "mount -t tmpfs -o size=12m none /tmp && echo && exec sleep 600"
+    holder = subprocess.Popen(["unshare", "-m", "sh", "-c", mount], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     try:
         if not holder.stdout.readline():
             pytest.skip(f"no disk can be mounted here: {holder.stderr.read().decode().strip()}")
@@ -104,7 +104,8 @@ def test_a_full_disk_loses_what_it_counts_and_no_answer(binary, tmp_path, disk, 
 
 
 def test_a_full_disk_and_kill_9_lose_no_count(binary, tmp_path, disk):
-    with Plant(binary, tmp_path, DOCUMENTS, CONFIG % (4096, "drop_new", "continue", "fsync"), state=disk / "s") as plant:
+    config = CONFIG % (4096, "drop_new", "continue", "fsync")
+    with Plant(binary, tmp_path, DOCUMENTS, config, state=disk / "s") as plant:
         plant.start("collect")
         account = Account(plant)
         ballast = use_up(disk)
@@ -159,9 +160,9 @@ def test_a_quota_that_is_used_up_waits_or_counts_until_ship_makes_room(binary, t
         assert (lost > 0) == (policy == "drop_new")
 
         kept = PER_DISPATCH * len(account.ids) - lost
-        count = "SELECT (SELECT count(DISTINCT id) FROM hook_evaluation) + (SELECT count(DISTINCT id) FROM tool_execution)"
-        wait_for(lambda: plant.query(count) == [(kept,)], what="all that is not lost is in the store")
-        assert plant.query("SELECT (SELECT count(*) FROM hook_evaluation) + (SELECT count(*) FROM tool_execution)") == [(kept,)]
+        both = "(SELECT id FROM hook_evaluation UNION ALL SELECT id FROM tool_execution)"
+        wait_for(lambda: plant.query(f"SELECT count(DISTINCT id), count(*) FROM {both}") == [(kept, kept)],
+                 what="all that is not lost is in the store, once")
         told = plant.query("SELECT body FROM audit_record WHERE type = 'gap'")
         gaps = [json.loads(body) for body, in told]
         assert sum(g["lost"] for g in gaps) == lost

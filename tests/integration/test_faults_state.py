@@ -135,8 +135,8 @@ def test_a_state_folder_that_is_copied_makes_two_that_lose_nothing(binary, tmp_p
 
 
 def test_a_copy_of_a_running_state_folder_leaves_the_hooks_of_the_first_alone(binary, tmp_path):
-    documents = hooks(hook("waits", f"sh -c 'while [ ! -e {tmp_path}/go ]; do sleep 0.05; done; echo {SLEEPS} >&2; exit 2'",
-                           "Waits"))
+    waits = f"while [ ! -e {tmp_path}/go ]; do sleep 0.05; done; echo {SLEEPS} >&2; exit 2"
+    documents = hooks(hook("waits", f"sh -c '{waits}'", "Waits"))
     answers = []
     with Plant(binary, tmp_path / "a", documents) as a, Plant(binary, tmp_path / "b", documents) as b:
         a.start("collect")

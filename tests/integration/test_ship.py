@@ -113,6 +113,7 @@ def test_without_a_journal_a_single_run_ends_well(state):
     assert query(state, f"SELECT count(*) FROM {RECORDS}") == [(0,)]
 
 
+@pytest.mark.chaos
 def test_killed_at_random_moments_it_stores_each_record_once(state, fill):
     journal = None
     last = 0

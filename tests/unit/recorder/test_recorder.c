@@ -7,7 +7,6 @@
 
 #include <fcntl.h>
 #include <ftw.h>
-
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
