@@ -162,7 +162,7 @@ tidy: $(LINTED:%.c=$(LINT)/%.tidy)
 analyze: $(LINTED:%.c=$(LINT)/%.analyzed)
 
 fmt-check:
-	clang-format --dry-run --Werror $(SOURCES) $(HEADERS)
+	@clang-format --dry-run --Werror $(SOURCES) $(HEADERS)
 fmt:
 	clang-format -i $(SOURCES) $(HEADERS)
 

@@ -4,7 +4,7 @@
 #define WORDS(type)                                 \
     static const char *type##_word(unsigned v)      \
     {                                               \
-        return type##_name((enum type)(v));         \
+        return type##_name(v);                      \
     }                                               \
     static unsigned type##_value(struct slice name) \
     {                                               \

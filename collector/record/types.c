@@ -27,9 +27,9 @@ static const char *const causes[CAUSE_COUNT] = {
 };
 
 /* The index of `name`, or 0. Entry 0 is the empty string, which is no name. */
-static int find(const char *const *names, int n, struct slice name)
+static unsigned find(const char *const *names, unsigned n, struct slice name)
 {
-    for (int i = 1; i < n && name.len > 0; i++) {
+    for (unsigned i = 1; i < n && name.len > 0; i++) {
         const char *z = names[i];
 
         /* The first byte tells most of them apart. */
@@ -41,15 +41,15 @@ static int find(const char *const *names, int n, struct slice name)
 }
 
 /* Both directions for one enum and its table. */
-#define NAMES(prefix, type, table)                         \
-    const char *prefix##_name(enum type v)                 \
-    {                                                      \
-        return (table)[v];                                 \
-    }                                                      \
-    enum type prefix##_from(struct slice name)             \
-    {                                                      \
-        int n = (int)(sizeof(table) / sizeof((table)[0])); \
-        return (enum type)find((table), n, name);          \
+#define NAMES(prefix, type, table)                       \
+    const char *prefix##_name(enum type v)               \
+    {                                                    \
+        return (table)[v];                               \
+    }                                                    \
+    enum type prefix##_from(struct slice name)           \
+    {                                                    \
+        unsigned n = sizeof(table) / sizeof((table)[0]); \
+        return find((table), n, name);                   \
     }
 
 NAMES(record_type, record_type, record_types)

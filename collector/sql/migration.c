@@ -11,7 +11,7 @@
             ".globl " #symbol "\n.hidden " #symbol "\n" #symbol ":\n"  \
             ".incbin \"collector/sql/migrations/" path "\"\n.byte 0\n" \
             ".popsection\n");                                          \
-    extern const char symbol[] __attribute__((visibility("hidden")))
+    extern const char(symbol)[] __attribute__((visibility("hidden")))
 
 EMBED(sqlite_0001_schema, "sqlite/0001_schema.sql");
 EMBED(postgres_0001_schema, "postgres/0001_schema.sql");
