@@ -51,23 +51,25 @@ static bool full(struct err *err)
     return err_set(err, ERR_TOO_BIG, "a batch for Kafka passes its memory limit");
 }
 
-/* The derived row of hook i, as a message. */
-static bool execution_message(const struct evaluation *e, size_t i, struct arena *a,
-                              struct kafka_message *m, struct err *err)
+/* The derived row of hook i, as a message: its id, and its JSON behind it. */
+static bool execution_message(const struct evaluation *e, size_t i, struct slice identity,
+                              struct arena *a, struct kafka_message *m)
 {
     CLEANUP(buf_done) struct buf out;
-    CLEANUP(buf_done) struct buf id;
+    struct slice copy;
+    size_t id_len;
 
     buf_init(&out, RECORD_MAX_BYTES);
-    buf_init(&id, ID_TEXT_SIZE + 16);
-    encode_hook_execution(e, i, &out);
-    buf_add(&id, e->head.id);
-    buf_addf(&id, ".%" PRIu32, e->hooks[i].ordinal);
+    encode_execution_id(e, i, &out);
+    id_len = out.len_bytes;
+    encode_hook_execution(e, i, identity, &out);
+    if (!buf_ok(&out) || !arena_dup(a, buf_slice(&out), &copy)) {
+        return false;
+    }
     m->topic = KAFKA_HOOK_EXECUTION;
     m->type = "hooktrail.hook_execution";
-    if (!arena_dup(a, buf_slice(&out), &m->value) || !arena_dup(a, buf_slice(&id), &m->id)) {
-        return full(err);
-    }
+    m->id = (struct slice){ .ptr = copy.ptr, .len = id_len };
+    m->value = (struct slice){ .ptr = copy.ptr + id_len, .len = copy.len - id_len };
     return true;
 }
 
@@ -82,9 +84,12 @@ static bool evaluation_messages(const struct sink_record *r, struct arena *a,
 
     const struct slice subjects[] = { e.thread_id, e.task_run_id, e.user_id };
     struct kafka_message *list = arena_alloc(a, 1 + e.n_hooks, sizeof(*list));
+    CLEANUP(buf_done) struct buf identity;
     size_t n = 1;
 
-    if (!list) {
+    buf_init(&identity, RECORD_MAX_BYTES);
+    encode_identity(&e, &identity);
+    if (!list || !buf_ok(&identity)) {
         return full(err);
     }
     list[0] = message(KAFKA_HOOK_EVALUATION, &e.head, first_of(subjects, 3), r->json);
@@ -94,8 +99,8 @@ static bool evaluation_messages(const struct sink_record *r, struct arena *a,
             continue;
         }
         list[n] = list[0];
-        if (!execution_message(&e, i, a, &list[n], err)) {
-            return false;
+        if (!execution_message(&e, i, buf_slice(&identity), a, &list[n])) {
+            return full(err);
         }
         n++;
     }

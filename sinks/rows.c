@@ -1,7 +1,6 @@
 #include "sinks/rows.h"
 
 #include <assert.h>
-#include <stdio.h>
 
 #include "collector/base/clock.h"
 #include "collector/record/decode.h"
@@ -87,12 +86,14 @@ void rows_init(struct rows *rs, struct rollup *rollup, rows_on_row on_row, void 
     *rs = (struct rows){ .rollup = rollup, .on_row = on_row, .ctx = ctx };
     arena_init(&rs->arena, ARENA_LIMIT_BYTES);
     buf_init(&rs->body, RECORD_MAX_BYTES);
+    buf_init(&rs->identity, RECORD_MAX_BYTES);
 }
 
 void rows_done(struct rows *rs)
 {
     arena_clear(&rs->arena);
     buf_done(&rs->body);
+    buf_done(&rs->identity);
 }
 
 /* A row that is being filled, cell by cell in the order of its table's columns. */
@@ -219,15 +220,18 @@ static void fill_execution(struct filling *f, const struct evaluation *e, const 
     add_integer(f, h->left_behind);
 }
 
-/* "ID.ORDINAL" in the arena. */
-static bool execution_id(struct rows *rs, const struct evaluation *e, uint32_t ordinal,
-                         struct slice *ret)
+/* The parts of a derived row that are made here: its id, and its JSON behind it. */
+static void make_texts(struct rows *rs, const struct evaluation *e, size_t i, struct slice *ret_id,
+                       struct slice *ret_json)
 {
-    char text[ID_TEXT_SIZE + 16];
-    int len = snprintf(text, sizeof(text), "%" SLICE_FMT ".%u", SLICE_ARG(e->head.id), ordinal);
+    buf_clear(&rs->body);
+    encode_execution_id(e, i, &rs->body);
 
-    return len > 0 && (size_t)len < sizeof(text) &&
-           arena_dup(&rs->arena, (struct slice){ .ptr = text, .len = (size_t)len }, ret);
+    size_t id_len = rs->body.len_bytes;
+
+    encode_hook_execution(e, i, buf_slice(&rs->identity), &rs->body);
+    *ret_id = (struct slice){ .ptr = rs->body.ptr, .len = id_len };
+    *ret_json = (struct slice){ .ptr = rs->body.ptr + id_len, .len = rs->body.len_bytes - id_len };
 }
 
 static enum sink_result execution_row(struct rows *rs, struct slice journal,
@@ -236,10 +240,10 @@ static enum sink_result execution_row(struct rows *rs, struct slice journal,
 {
     struct filling f;
     struct slice id;
+    struct slice json;
 
-    buf_clear(&rs->body);
-    encode_hook_execution(e, i, &rs->body);
-    if (!buf_ok(&rs->body) || !execution_id(rs, e, e->hooks[i].ordinal, &id)) {
+    make_texts(rs, e, i, &id, &json);
+    if (!buf_ok(&rs->body) || !buf_ok(&rs->identity)) {
         (void)err_set(err, ERR_TOO_BIG, "hook %zu of the evaluation is too large", i);
         return SINK_REJECT;
     }
@@ -248,7 +252,7 @@ static enum sink_result execution_row(struct rows *rs, struct slice journal,
     add_leaf(&f, &r->leaf);
     add_text(&f, id);
     fill_execution(&f, e, &e->hooks[i]);
-    add_text(&f, buf_slice(&rs->body));
+    add_text(&f, json);
     return finish(rs, &f, err);
 }
 
@@ -284,6 +288,8 @@ static enum sink_result evaluation_rows(struct rows *rs, struct slice journal,
 
     enum sink_result result = finish(rs, &f, err);
 
+    buf_clear(&rs->identity);
+    encode_identity(&e, &rs->identity);
     for (size_t i = 0; result == SINK_OK && i < e.n_hooks; i++) {
         if (e.hooks[i].decision != DECISION_SKIPPED) {
             result = execution_row(rs, journal, r, &e, i, err);

@@ -43,7 +43,8 @@ typedef enum sink_result (*rows_on_row)(void *ctx, const struct row *row, struct
 
 struct rows {
     struct arena arena;    /* of one record; cleared by rows_of() */
-    struct buf body;       /* a derived row's JSON */
+    struct buf body;       /* a derived row's id and JSON */
+    struct buf identity;   /* what the rows of one evaluation share */
     struct rollup *rollup; /* borrowed; NULL: nothing is counted */
     rows_on_row on_row;
     void *ctx;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "collector/base/mem.h"
+#include "collector/base/plain.h"
 #include "collector/base/utf8.h"
 
 enum { FIRST_BYTES = 256 };
@@ -120,22 +121,6 @@ static const char *escape_of(unsigned char c)
     default:
         return NULL;
     }
-}
-
-/* How many bytes at the start of s stand in a JSON string as they are. */
-static size_t plain_run(struct slice s)
-{
-    size_t i = 0;
-
-    while (i < s.len) {
-        unsigned char c = (unsigned char)s.ptr[i];
-
-        if (c < 0x20 || c >= 0x80 || c == '"' || c == '\\') {
-            break;
-        }
-        i++;
-    }
-    return i;
 }
 
 void buf_add_json_string(struct buf *b, struct slice text)

@@ -78,7 +78,7 @@ static bool open_as(enum record_type expected, struct slice json, struct json_va
 static bool fill(const struct fields *f, struct json_value object, struct arena *a, void *ret,
                  struct err *err)
 {
-    return fields_decode(f, object, ret, a, err) && check_head(ret, err);
+    return fields_decode(f, &object, ret, a, err) && check_head(ret, err);
 }
 
 bool decode_head(struct slice json, struct arena *a, enum record_type *ret_type,

@@ -96,13 +96,8 @@ static void add_members(const struct execution *x, struct buf *out)
     buf_add_char(out, '}');
 }
 
-void encode_hook_execution(const struct evaluation *e, size_t i, struct buf *out)
+void encode_identity(const struct evaluation *e, struct buf *out)
 {
-    const struct execution *x = &e->hooks[i];
-
-    buf_add(out, SLICE("{\"type\":\"hook_execution\",\"schema\":"));
-    buf_add_u64(out, RECORD_SCHEMA);
-    buf_addf(out, ",\"id\":\"%.*s.%u\"", SLICE_ARG(e->head.id), x->ordinal);
     for (size_t k = 1; k < HEAD_FIELDS; k++) {
         field_encode(&evaluation_fields.rows[k], e, out);
     }
@@ -113,7 +108,25 @@ void encode_hook_execution(const struct evaluation *e, size_t i, struct buf *out
             field_encode(&evaluation_fields.rows[k], e, out);
         }
     }
-    add_members(x, out);
+}
+
+void encode_execution_id(const struct evaluation *e, size_t i, struct buf *out)
+{
+    buf_add(out, e->head.id);
+    buf_add_char(out, '.');
+    buf_add_u64(out, e->hooks[i].ordinal);
+}
+
+void encode_hook_execution(const struct evaluation *e, size_t i, struct slice identity,
+                           struct buf *out)
+{
+    buf_add(out, SLICE("{\"type\":\"hook_execution\",\"schema\":"));
+    buf_add_u64(out, RECORD_SCHEMA);
+    buf_add(out, SLICE(",\"id\":\""));
+    encode_execution_id(e, i, out);
+    buf_add_char(out, '"');
+    buf_add(out, identity);
+    add_members(&e->hooks[i], out);
 }
 
 void encode_tool_execution(const struct tool_execution *t, struct buf *out)

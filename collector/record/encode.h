@@ -23,7 +23,13 @@ void encode_admin(const struct admin *a, struct buf *out);
 
 /*
  * The row that sinks derive for hook e->hooks[i], which ran: a `hook_execution`
- * with the evaluation's identity. Its id is the evaluation's, a dot, the ordinal.
- * The members of a hook that was decoded are its own bytes: change none of it before.
+ * with the evaluation's identity, which encode_identity() made once for all of
+ * them. The members of a hook that was decoded are its own bytes: change none of it
+ * before.
  */
-void encode_hook_execution(const struct evaluation *e, size_t i, struct buf *out);
+void encode_identity(const struct evaluation *e, struct buf *out);
+void encode_hook_execution(const struct evaluation *e, size_t i, struct slice identity,
+                           struct buf *out);
+
+/* The id of that row, as text: the evaluation's, a dot, the ordinal. */
+void encode_execution_id(const struct evaluation *e, size_t i, struct buf *out);

@@ -78,14 +78,15 @@ void field_encode(const struct field *f, const void *record, struct buf *out);
 
 /*
  * Fill *record, which was zeroed, from an object that was checked. Unknown keys
- * are passed over; of a key that stands twice the first counts.
+ * are passed over; of a key that stands twice the first counts. The object may
+ * be open (payload_next_open): it is closed by the walk.
  * Errors: ERR_INVALID names the key; ERR_TOO_BIG at the arena's limit.
  */
-bool fields_decode(const struct fields *f, struct json_value object, void *record, struct arena *a,
+bool fields_decode(const struct fields *f, struct json_value *object, void *record, struct arena *a,
                    struct err *err) MUST_CHECK;
 
 /* What fields_decode() fills in an evaluation by the kinds of the same names. */
-bool payload_facts_decode(struct json_value object, struct payload_facts *ret, struct arena *a,
+bool payload_facts_decode(struct json_value *object, struct payload_facts *ret, struct arena *a,
                           struct err *err) MUST_CHECK;
-bool hooks_decode(struct json_value array, struct evaluation *e, struct arena *a, struct err *err)
+bool hooks_decode(struct json_value *array, struct evaluation *e, struct arena *a, struct err *err)
     MUST_CHECK;

@@ -44,15 +44,16 @@ static bool store_text(const struct target *t, struct json_value v)
     return true;
 }
 
-static bool store_json(const struct target *t, struct json_value v)
+static bool store_json(const struct target *t, struct json_value *v)
 {
-    if (t->field->kind == FIELD_ARRAY && v.kind != JSON_KIND_ARRAY) {
+    if (t->field->kind == FIELD_ARRAY && v->kind != JSON_KIND_ARRAY) {
         return refuse(t, "a list is expected");
     }
-    if (t->field->kind == FIELD_OBJECT && v.kind != JSON_KIND_OBJECT) {
+    if (t->field->kind == FIELD_OBJECT && v->kind != JSON_KIND_OBJECT) {
         return refuse(t, "an object is expected");
     }
-    memcpy(t->at, &v.raw, sizeof(v.raw));
+    payload_close(v);
+    memcpy(t->at, &v->raw, sizeof(v->raw));
     return true;
 }
 
@@ -120,12 +121,13 @@ static bool store_integer(const struct target *t, struct json_value v, int64_t l
     return true;
 }
 
-static bool store(const struct target *t, struct json_value v)
+/* A container may be open: then it is walked or closed here. */
+static bool store(const struct target *t, struct json_value *v)
 {
     switch (t->field->kind) {
     case FIELD_TEXT:
     case FIELD_REASON:
-        return store_text(t, v);
+        return store_text(t, *v);
     case FIELD_JSON:
     case FIELD_ARRAY:
     case FIELD_OBJECT:
@@ -134,22 +136,22 @@ static bool store(const struct target *t, struct json_value v)
         struct target chars = *t;
 
         chars.at += offsetof(struct cut_text, chars);
-        return store_integer(&chars, v, 0, INT64_MAX);
+        return store_integer(&chars, *v, 0, INT64_MAX);
     }
     case FIELD_WORD:
-        return store_word(t, v);
+        return store_word(t, *v);
     case FIELD_BOOL:
-        return store_bool(t, v);
+        return store_bool(t, *v);
     case FIELD_U32:
-        return store_integer(t, v, 0, UINT32_MAX);
+        return store_integer(t, *v, 0, UINT32_MAX);
     case FIELD_U64:
-        return store_integer(t, v, 0, INT64_MAX);
+        return store_integer(t, *v, 0, INT64_MAX);
     case FIELD_I32:
-        return store_integer(t, v, INT32_MIN, INT32_MAX);
+        return store_integer(t, *v, INT32_MIN, INT32_MAX);
     case FIELD_I64:
-        return store_integer(t, v, INT64_MIN, INT64_MAX);
+        return store_integer(t, *v, INT64_MIN, INT64_MAX);
     case FIELD_TIME:
-        return store_time(t, v);
+        return store_time(t, *v);
     case FIELD_PAYLOAD:
         return payload_facts_decode(v, (void *)t->at, t->arena, t->err);
     case FIELD_HOOKS:
@@ -179,34 +181,42 @@ static const struct field *find(const struct fields *f, struct slice raw, size_t
     return NULL;
 }
 
-bool fields_decode(const struct fields *f, struct json_value object, void *record, struct arena *a,
+/* Of a key that is known, the first time: false with an error. */
+static bool take(const struct field *row, struct target *t, void *record, struct json_value *v)
+{
+    t->field = row;
+    t->at = (char *)record + row->offset;
+    if (!store(t, v)) {
+        return false;
+    }
+    if (row->has > 0) {
+        *(bool *)((char *)record + row->has) = true;
+    }
+    return true;
+}
+
+bool fields_decode(const struct fields *f, struct json_value *object, void *record, struct arena *a,
                    struct err *err)
 {
-    struct payload_iter it = payload_iter(object);
+    struct payload_iter it = payload_iter(*object);
+    struct target t = { .arena = a, .err = err };
     struct json_value value;
     struct slice key;
     uint64_t seen = 0; /* a bit a row */
     size_t next = 0;
 
-    while (payload_next(&it, &key, &value)) {
+    while (payload_next_open(&it, &key, &value)) {
         const struct field *row = find(f, key, &next);
         uint64_t bit = row ? 1ULL << (row - f->rows) : 0;
 
-        if (!row || (seen & bit) != 0) {
-            continue;
-        }
-        seen |= bit;
-
-        struct target t = {
-            .field = row, .at = (char *)record + row->offset, .arena = a, .err = err
-        };
-
-        if (!store(&t, value)) {
+        if ((bit & ~seen) == 0) {
+            payload_close(&value);
+        } else if (!take(row, &t, record, &value)) {
             return false;
         }
-        if (row->has > 0) {
-            *(bool *)((char *)record + row->has) = true;
-        }
+        seen |= bit;
+        payload_pass(&it, value);
     }
+    object->raw.len = payload_walked(*object, &it);
     return true;
 }

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "collector/base/plain.h"
 #include "collector/record/payload_scan.h"
 
 struct slice payload_skip(struct slice s, size_t n)
@@ -19,6 +20,9 @@ struct slice payload_skip_blanks(struct slice s)
 {
     size_t n = 0;
 
+    if (s.len == 0 || (unsigned char)s.ptr[0] > ' ') {
+        return s; /* nearly always: our own records have no blanks */
+    }
     while (n < s.len && is_blank(s.ptr[n])) {
         n++;
     }
@@ -36,9 +40,10 @@ static bool is_escaped(struct slice s, size_t i)
     return (i - n) % 2 == 1;
 }
 
-size_t payload_string_length(struct slice s)
+/* As payload_string_length(), of a string that has more than a plain run up to `from`. */
+static size_t search_end(struct slice s, size_t from)
 {
-    size_t i = 1;
+    size_t i = from;
 
     while (i < s.len) {
         const char *quote = memchr(s.ptr + i, '"', s.len - i);
@@ -53,6 +58,13 @@ size_t payload_string_length(struct slice s)
         i++;
     }
     return s.len;
+}
+
+size_t payload_string_length(struct slice s)
+{
+    size_t i = 1 + plain_run(payload_skip(s, 1));
+
+    return i < s.len && s.ptr[i] == '"' ? i + 1 : search_end(s, i);
 }
 
 /* Brackets pair up in checked text, so counting them is enough. */
@@ -156,27 +168,65 @@ static struct slice take_key(struct payload_iter *it)
     return key;
 }
 
-bool payload_next(struct payload_iter *it, struct slice *ret_key, struct json_value *ret_value)
+/* A bracket that stands behind a value closes a container whose length was not known. */
+static bool at_end(const struct payload_iter *it)
 {
-    struct slice key = { 0 };
+    return it->rest.len == 0 || it->rest.ptr[0] == '}' || it->rest.ptr[0] == ']';
+}
 
-    if (it->rest.len == 0) {
+static bool is_container(enum json_kind kind)
+{
+    return kind == JSON_KIND_OBJECT || kind == JSON_KIND_ARRAY;
+}
+
+bool payload_next_open(struct payload_iter *it, struct slice *ret_key, struct json_value *ret_value)
+{
+    if (at_end(it)) {
         return false;
     }
+
+    struct slice key = { 0 };
+
     if (it->object) {
         key = take_key(it);
-    }
-
-    struct slice raw = { .ptr = it->rest.ptr, .len = payload_value_length(it->rest) };
-
-    it->rest = payload_skip_blanks(payload_skip(it->rest, raw.len));
-    if (it->rest.len > 0) {
-        it->rest = payload_skip_blanks(payload_skip(it->rest, 1));
     }
     if (ret_key) {
         *ret_key = key;
     }
-    *ret_value = payload_value(raw);
+    *ret_value = payload_value(it->rest);
+    if (!is_container(ret_value->kind)) {
+        payload_close(ret_value);
+    }
+    return true;
+}
+
+void payload_close(struct json_value *v)
+{
+    v->raw.len = payload_value_length(v->raw);
+}
+
+void payload_pass(struct payload_iter *it, struct json_value v)
+{
+    it->rest = payload_skip_blanks(payload_skip(it->rest, v.raw.len));
+    if (!at_end(it)) {
+        it->rest = payload_skip_blanks(payload_skip(it->rest, 1));
+    }
+}
+
+size_t payload_walked(struct json_value container, const struct payload_iter *it)
+{
+    return (size_t)(it->rest.ptr - container.raw.ptr) + 1;
+}
+
+bool payload_next(struct payload_iter *it, struct slice *ret_key, struct json_value *ret_value)
+{
+    if (!payload_next_open(it, ret_key, ret_value)) {
+        return false;
+    }
+    if (is_container(ret_value->kind)) {
+        payload_close(ret_value);
+    }
+    payload_pass(it, *ret_value);
     return true;
 }
 

@@ -52,6 +52,20 @@ struct payload_iter payload_iter(struct json_value container);
 bool payload_next(struct payload_iter *it, struct slice *ret_key, struct json_value *ret_value);
 
 /*
+ * As payload_next(), for a walk that looks at every byte once: a container is not
+ * measured first. Its raw reaches beyond its end, and payload_iter() walks it all the
+ * same. Whoever walked to the end of it knows the length; else payload_close() finds
+ * it. With that in v.raw, payload_pass() goes on behind the value.
+ */
+bool payload_next_open(struct payload_iter *it, struct slice *ret_key,
+                       struct json_value *ret_value);
+void payload_close(struct json_value *v);
+void payload_pass(struct payload_iter *it, struct json_value v);
+
+/* A container's length, from a walk of it that has come to its end. */
+size_t payload_walked(struct json_value container, const struct payload_iter *it);
+
+/*
  * The characters of a string value (or of a raw key). A lone surrogate and a NUL
  * become U+FFFD; *ret_replaced (may be NULL) grows by how many did. Without
  * escapes the result is a slice of the text itself; what is no string, empty.

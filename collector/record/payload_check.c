@@ -10,6 +10,7 @@
 
 #include <string.h>
 
+#include "collector/base/plain.h"
 #include "collector/base/utf8.h"
 #include "collector/record/payload_scan.h"
 
@@ -59,39 +60,6 @@ static void skip_blanks(struct checker *c)
     }
 }
 
-/* True when one of the 8 bytes in w ends a run: a quote, a backslash, a control, not ASCII. */
-static bool stops_in(uint64_t w)
-{
-    const uint64_t ones = 0x0101010101010101U;
-    uint64_t quote = w ^ (ones * '"');
-    uint64_t slash = w ^ (ones * '\\');
-    uint64_t below = (w - ones * 0x20) | (quote - ones) | (slash - ones);
-
-    return ((below | w) & (ones * 0x80)) != 0;
-}
-
-static bool is_plain(unsigned char byte)
-{
-    return byte >= 0x20 && byte < 0x80 && byte != '"' && byte != '\\';
-}
-
-/* Most of a payload are such runs: eight bytes at a time. */
-static void skip_plain(struct checker *c)
-{
-    uint64_t w;
-
-    while (c->end - c->at >= (ptrdiff_t)sizeof(w)) {
-        memcpy(&w, c->at, sizeof(w));
-        if (stops_in(w)) {
-            break;
-        }
-        c->at += sizeof(w);
-    }
-    while (c->at < c->end && is_plain((unsigned char)*c->at)) {
-        c->at++;
-    }
-}
-
 static bool is_hex(char c)
 {
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
@@ -122,7 +90,7 @@ static bool check_string(struct checker *c)
 {
     c->at++;
     for (;;) {
-        skip_plain(c);
+        c->at += plain_run((struct slice){ .ptr = c->at, .len = (size_t)(c->end - c->at) });
 
         unsigned char byte = (unsigned char)peek(c);
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "collector/base/arena.h"
+#include "collector/record/decode.h"
 #include "tests/unit/record/sample_record.h"
 #include "tests/unit/unit.h"
 
@@ -169,8 +170,10 @@ static void the_row_of_a_hook_carries_the_evaluation_s_identity(void **state)
                             .hooks = hooks,
                             .n_hooks = 2 };
     struct buf out = new_buf();
+    struct buf identity = new_buf();
 
-    encode_hook_execution(&e, 1, &out);
+    encode_identity(&e, &identity);
+    encode_hook_execution(&e, 1, buf_slice(&identity), &out);
     assert_string_equal(
         buf_cstr(&out),
         "{\"type\":\"hook_execution\",\"schema\":1,\"id\":\"" ID ".1\",\"collector\":\"m1\","
@@ -180,7 +183,36 @@ static void the_row_of_a_hook_carries_the_evaluation_s_identity(void **state)
         "\"blocking\":false,\"config_digest\":\"abc\",\"ordinal\":1,\"hook_name\":\"h\","
         "\"hook_type\":\"command\",\"decision\":\"allow\",\"queue_us\":0,\"duration_us\":5,"
         "\"stdout_bytes\":0}");
+    buf_done(&identity);
     buf_done(&out);
+}
+
+static void the_row_of_a_decoded_hook_is_the_same_and_keeps_what_a_newer_writer_added(void **state)
+{
+    (void)state;
+    CLEANUP(arena_clear) struct arena a;
+    struct execution hooks[] = { { .hook_name = SLICE("h\n"), .decision = DECISION_DENY } };
+    struct evaluation e = { .head = head(), .hooks = hooks, .n_hooks = 1 };
+    struct evaluation decoded;
+    struct buf record = new_buf();
+    struct buf direct = new_buf();
+    struct buf spliced = new_buf();
+    struct err err;
+
+    arena_init(&a, 1 << 20);
+    encode_evaluation(&e, &record);
+    encode_hook_execution(&e, 0, (struct slice){ 0 }, &direct);
+    assert_true(decode_evaluation(buf_slice(&record), &a, &decoded, &err));
+    encode_hook_execution(&decoded, 0, (struct slice){ 0 }, &spliced);
+    assert_string_equal(buf_cstr(&spliced), buf_cstr(&direct));
+
+    decoded.hooks[0].json = SLICE("{\"ordinal\":0,\"newer\":{}}");
+    buf_clear(&spliced);
+    encode_hook_execution(&decoded, 0, (struct slice){ 0 }, &spliced);
+    assert_non_null(strstr(buf_cstr(&spliced), ".0\",\"ordinal\":0,\"newer\":{}}"));
+    buf_done(&record);
+    buf_done(&direct);
+    buf_done(&spliced);
 }
 
 static void the_other_records_have_the_keys_of_their_schemas(void **state)
@@ -359,6 +391,7 @@ int main(void)
         cmocka_unit_test(an_evaluation_has_the_keys_of_its_schema_in_order),
         cmocka_unit_test(what_is_not_applicable_is_left_out),
         cmocka_unit_test(the_row_of_a_hook_carries_the_evaluation_s_identity),
+        cmocka_unit_test(the_row_of_a_decoded_hook_is_the_same_and_keeps_what_a_newer_writer_added),
         cmocka_unit_test(the_other_records_have_the_keys_of_their_schemas),
         cmocka_unit_test(a_reason_is_cut_by_characters_and_says_so),
         cmocka_unit_test(forty_skipped_hooks_cost_less_than_6_kib),
