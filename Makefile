@@ -188,11 +188,14 @@ PREFIX  ?= /usr/local
 DEST     = $(DESTDIR)$(PREFIX)
 install: all
 	install -d $(DEST)/bin $(DEST)/libexec/hooktrail $(DEST)/share/man/man1 \
+	    $(DEST)/share/man/man5 $(DEST)/share/man/man7 \
 	    $(DEST)/share/bash-completion/completions $(DEST)/share/zsh/site-functions \
 	    $(DEST)/share/fish/vendor_completions.d $(DEST)/lib/systemd/system
 	install -m 755 $(OUT)/hooktrail $(DEST)/bin/
 	install -m 755 $(ROLES) $(DEST)/libexec/hooktrail/
 	install -m 644 deploy/hooktrail.1 $(DEST)/share/man/man1/
+	install -m 644 deploy/hooktrail.yaml.5 deploy/hooktrail-hooks.5 $(DEST)/share/man/man5/
+	install -m 644 deploy/hooktrail-http.7 $(DEST)/share/man/man7/
 	install -m 644 deploy/completion/hooktrail.bash $(DEST)/share/bash-completion/completions/hooktrail
 	install -m 644 deploy/completion/hooktrail.zsh $(DEST)/share/zsh/site-functions/_hooktrail
 	install -m 644 deploy/completion/hooktrail.fish $(DEST)/share/fish/vendor_completions.d/
