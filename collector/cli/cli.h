@@ -102,6 +102,12 @@ int cli_fail(const struct cli *cli, const struct err *err);
  */
 struct config *cli_config(const struct cli *cli) MUST_CHECK;
 
+/*
+ * Whether the state folder is there and may be looked into: CLI_DONE, or CLI_FAILED after
+ * a message. What cannot be read must never look like what is not there.
+ */
+int cli_state(const struct cli *cli, const struct config *c) MUST_CHECK;
+
 /* Output -------------------------------------------------------------------- */
 
 enum cli_style {

@@ -1,5 +1,10 @@
 #include "collector/cli/cli.h"
 
+#include <dirent.h>
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
 struct config *cli_config(const struct cli *cli)
 {
     const struct config_options o = { .file = cli->config, .state = cli->state };
@@ -11,4 +16,26 @@ struct config *cli_config(const struct cli *cli)
 
     faults_print(&faults, stderr);
     return c;
+}
+
+int cli_state(const struct cli *cli, const struct config *c)
+{
+    DIR *d = opendir(c->state);
+    bool open = d && access(c->state, X_OK) == 0;
+    int why = errno;
+
+    if (d) {
+        (void)closedir(d);
+    }
+    if (open) {
+        return CLI_DONE;
+    }
+    if (why == ENOENT) {
+        (void)fprintf(stderr, "hooktrail %s: no state folder at %s; is --state right?\n",
+                      cli->command, c->state);
+    } else {
+        (void)fprintf(stderr, "hooktrail %s: state folder %s: %s\n", cli->command, c->state,
+                      strerror(why));
+    }
+    return CLI_FAILED;
 }

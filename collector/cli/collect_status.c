@@ -12,22 +12,36 @@
 #include "collector/journal/reader.h"
 
 struct status {
+    const char *state; /* the folder */
     json_t *journals;
     json_t *sinks;
     bool broken;
+    bool failed; /* err is set: something is there and cannot be read */
+    struct err err;
 };
+
+/* A file of the state folder; NULL when it is not there. Unreadable is another thing, and told. */
+static FILE *open_file(struct status *s, const char *path)
+{
+    FILE *f = fopen(path, "re");
+
+    if (!f && errno != ENOENT && !s->failed) {
+        s->failed = !err_errno(&s->err, errno, "%s", path);
+    }
+    return f;
+}
 
 /* ---- Roles ------------------------------------------------------------------ */
 
 /* A role's pid file says 0 when there is none. */
-static long pid_of(const char *state, const char *role)
+static long pid_of(struct status *s, const char *role)
 {
     char path[PATH_MAX];
     char text[32] = "";
 
-    (void)snprintf(path, sizeof(path), "%s/run/%s.pid", state, role);
+    (void)snprintf(path, sizeof(path), "%s/run/%s.pid", s->state, role);
 
-    FILE *f = fopen(path, "re");
+    FILE *f = open_file(s, path);
 
     if (!f) {
         return 0;
@@ -39,19 +53,19 @@ static long pid_of(const char *state, const char *role)
     return ok ? strtol(text, NULL, 10) : 0;
 }
 
-static json_t *roles_of(const char *state, bool *broken)
+static json_t *roles_of(struct status *s)
 {
     static const char *const names[] = { "collect", "ship", "serve" };
     json_t *roles = json_array();
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        long pid = pid_of(state, names[i]);
+        long pid = pid_of(s, names[i]);
         bool alive = pid > 0 && (kill((pid_t)pid, 0) == 0 || errno == EPERM);
         const char *word = alive ? "running" : pid > 0 ? "died" : "not running";
 
-        *broken = *broken || (pid > 0 && !alive);
-        (void)json_array_append_new(roles, json_pack("{ss,ss,sI}", "role", names[i], "state", word,
-                                                     "pid", (json_int_t)(alive ? pid : 0)));
+        s->broken = s->broken || (pid > 0 && !alive);
+        (void)json_array_append_new(roles, json_pack("{ss,ss,so*}", "role", names[i], "state", word,
+                                                     "pid", alive ? json_integer(pid) : NULL));
     }
     return roles;
 }
@@ -109,23 +123,55 @@ static json_int_t lag_of(const json_t *journals, const json_t *positions)
     return lag;
 }
 
-static void add_sink(struct status *s, const struct config *c, const char *name)
+/* STATE/sinks/NAME.positions.json, which ship writes; NULL when there is none. */
+static json_t *positions_of(struct status *s, const char *name)
 {
     char path[PATH_MAX];
 
-    (void)snprintf(path, sizeof(path), "%s/sinks/%s.positions.json", c->state, name);
+    (void)snprintf(path, sizeof(path), "%s/sinks/%s.positions.json", s->state, name);
 
-    json_t *file = json_load_file(path, 0, NULL);
+    FILE *f = open_file(s, path);
+    json_t *file = f ? json_loadf(f, 0, NULL) : NULL;
+
+    if (f) {
+        (void)fclose(f);
+    }
+    return file;
+}
+
+/* The dead letters that wait for somebody now: a line each. */
+static json_int_t letters_of(struct status *s, const char *name)
+{
+    char path[PATH_MAX];
+    json_int_t lines = 0;
+
+    (void)snprintf(path, sizeof(path), "%s/deadletters/%s.ndjson", s->state, name);
+
+    FILE *f = open_file(s, path);
+
+    for (int c = f ? getc_unlocked(f) : EOF; c != EOF; c = getc_unlocked(f)) {
+        lines += c == '\n';
+    }
+    if (f) {
+        (void)fclose(f);
+    }
+    return lines;
+}
+
+static void add_sink(struct status *s, const char *name)
+{
+    json_t *file = positions_of(s, name);
     const char *state = json_string_value(json_object_get(file, "state"));
     const char *error = json_string_value(json_object_get(file, "error"));
     const char *time = json_string_value(json_object_get(file, "time"));
 
     s->broken = s->broken || (state && strcmp(state, "broken") == 0);
     (void)json_array_append_new(s->sinks,
-                                json_pack("{ss,ss,sI,sI,ss*,ss*}", "sink", name, "state",
+                                json_pack("{ss,ss,sI,sI,sI,ss*,ss*}", "sink", name, "state",
                                           state ? state : "not started", "lag",
                                           lag_of(s->journals, json_object_get(file, "positions")),
-                                          "dead", json_integer_value(json_object_get(file, "dead")),
+                                          "dead", letters_of(s, name), "dead_ever",
+                                          json_integer_value(json_object_get(file, "dead")),
                                           "error", error && *error ? error : NULL, "time", time));
     json_decref(file);
 }
@@ -179,16 +225,16 @@ static void print_all(const struct cli *cli, const json_t *all)
 
 static int report(const struct cli *cli, const struct config *c)
 {
-    struct status s = { .journals = json_array(), .sinks = json_array() };
-    json_t *roles = roles_of(c->state, &s.broken);
-    struct err err;
+    struct status s = { .state = c->state, .journals = json_array(), .sinks = json_array() };
+    json_t *roles = roles_of(&s);
     int code = CLI_DONE;
 
-    if (!journal_list(c->state, add_journal, &s, &err)) {
-        code = cli_fail(cli, &err);
-    }
+    s.failed = s.failed || !journal_list(c->state, add_journal, &s, &s.err);
     for (size_t i = 0; i < c->n_sinks; i++) {
-        add_sink(&s, c, c->sinks[i].name);
+        add_sink(&s, c->sinks[i].name);
+    }
+    if (s.failed) {
+        code = cli_fail(cli, &s.err);
     }
 
     json_t *all = json_pack("{ss,sb,so,so,so}", "state", c->state, "broken", s.broken, "roles",
@@ -221,7 +267,9 @@ static int run(const struct cli *cli, int argc, char **argv)
         return CLI_USAGE;
     }
 
-    int code = report(cli, c);
+    int code = cli_state(cli, c);
+
+    code = code == CLI_DONE ? report(cli, c) : code;
 
     config_free(c);
     return code;

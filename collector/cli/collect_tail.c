@@ -263,6 +263,13 @@ static int run(const struct cli *cli, int argc, char **argv)
         return CLI_USAGE;
     }
 
+    int code = cli_state(cli, c);
+
+    if (code != CLI_DONE) {
+        config_free(c);
+        return code;
+    }
+
     struct tail *t = xcalloc(1, sizeof(*t));
 
     t->cli = cli;
@@ -271,7 +278,7 @@ static int run(const struct cli *cli, int argc, char **argv)
     t->past = true;
     t->kept = xcalloc(2 * t->lines + 1, sizeof(*t->kept));
 
-    int code = tail_all(t, c->state, follow);
+    code = tail_all(t, c->state, follow);
 
     for (size_t i = 0; i < t->n_sources; i++) {
         journal_reader_close(t->sources[i].reader);

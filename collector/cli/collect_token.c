@@ -308,15 +308,16 @@ static int run(const struct cli *cli, int argc, char **argv)
         return CLI_USAGE;
     }
     (void)snprintf(p.path, sizeof(p.path), "%s/tokens.json", p.config->state);
-    if (mkdir(p.config->state, 0700) < 0 && errno != EEXIST) {
+    if (strcmp(argv[1], "list") == 0) {
+        code = cli_state(cli, p.config);
+        code = code == CLI_DONE ? run_list(cli, &p, argc - 1, argv + 1) : code;
+    } else if (mkdir(p.config->state, 0700) < 0 && errno != EEXIST) {
         struct err err;
 
         (void)err_errno(&err, errno, "make %s", p.config->state);
         code = cli_fail(cli, &err);
     } else if (strcmp(argv[1], "create") == 0) {
         code = run_create(cli, &p, argc - 1, argv + 1);
-    } else if (strcmp(argv[1], "list") == 0) {
-        code = run_list(cli, &p, argc - 1, argv + 1);
     } else if (strcmp(argv[1], "revoke") == 0) {
         code = run_revoke(cli, &p, argc - 1, argv + 1);
     } else {

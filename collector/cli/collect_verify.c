@@ -231,7 +231,9 @@ static int run(const struct cli *cli, int argc, char **argv)
                             .record = slice_from_cstr(record),
                             .on_progress = cli->terminal ? draw_progress : NULL },
                      .results = json_array() };
-    int code = verify_all(&r, argc - first, argv + first, c);
+    int code = first < argc ? CLI_DONE : cli_state(cli, c); /* an auditor may have no more */
+
+    code = code == CLI_DONE ? verify_all(&r, argc - first, argv + first, c) : code;
 
     json_decref(r.results);
     config_free(c);

@@ -296,7 +296,9 @@ static int run(const struct cli *cli, int argc, char **argv)
     }
     w.config = c;
 
-    int code = walk(&w);
+    int code = cli_state(cli, c);
+
+    code = code == CLI_DONE ? walk(&w) : code;
 
     config_free(c);
     return code;

@@ -1,3 +1,4 @@
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -88,7 +89,10 @@ bool journal_list(const char *state_dir, bool (*on_journal)(void *ctx, const str
         return false;
     }
     found.journals = path.text;
-    (void)!found.io->list(found.io->ctx, path.text, add_journals_of, &found);
+    if (found.io->list(found.io->ctx, path.text, add_journals_of, &found) < 0 && errno != ENOENT &&
+        !found.failed) {
+        found.failed = !err_errno(&found.err, errno, "%s", path.text);
+    }
     if (found.n > 1) {
         qsort(found.list, found.n, sizeof(*found.list), compare_id);
     }

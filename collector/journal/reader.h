@@ -30,7 +30,7 @@ struct journal_info {
 
 /*
  * All journals under STATE/journals, oldest id first. `on_journal` may return
- * false to stop. A missing folder is an empty list.
+ * false to stop. A missing folder is an empty list; one that may not be read is ERR_IO.
  */
 bool journal_list(const char *state_dir, bool (*on_journal)(void *ctx, const struct journal_info *),
                   void *ctx, struct err *err) MUST_CHECK;
