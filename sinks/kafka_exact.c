@@ -189,46 +189,39 @@ static rd_kafka_resp_err_t produce(struct sink_kafka_exact *k, const struct kafk
     }
 }
 
-/* The messages of one record, made and not sent yet. */
-struct outgoing {
+static enum sink_result send_record(struct sink_kafka_exact *k, const struct span *span,
+                                    const struct sink_record *r, int64_t deadline_ms,
+                                    struct err *err)
+{
     struct kafka_message *list;
     size_t n;
-};
-
-/* Make all messages before the transaction begins: a record that is none costs no abort. */
-static enum sink_result prepare(struct sink_kafka_exact *k, const struct span *span,
-                                struct outgoing **ret, struct err *err)
-{
-    enum sink_result result = SINK_OK;
 
     arena_clear(&k->arena);
 
-    struct outgoing *all = arena_alloc(&k->arena, span->n + 1, sizeof(*all));
+    enum sink_result result = kafka_messages(r, &k->arena, &list, &n, err);
 
-    for (size_t i = 0; all && result == SINK_OK && i < span->n; i++) {
-        result = kafka_messages(&span->records[i], &k->arena, &all[i].list, &all[i].n, err);
+    for (size_t i = 0; result == SINK_OK && i < n; i++) {
+        rd_kafka_resp_err_t code = produce(k, &list[i], span->journal, r->seq, deadline_ms);
+
+        if (code) {
+            (void)kafka_client_fail(&k->client, code, "kafka", err);
+            result = kafka_result_of(code);
+        }
     }
-    *ret = all;
-    return all ? result : SINK_REJECT;
+    return result;
 }
 
+/* The broker works on the first records while the others are made; one that is none aborts. */
 static enum sink_result send_records(struct sink_kafka_exact *k, const struct span *span,
-                                     const struct outgoing *all, int64_t deadline_ms,
-                                     struct err *err)
+                                     int64_t deadline_ms, struct err *err)
 {
-    for (size_t i = 0; i < span->n; i++) {
-        for (size_t m = 0; m < all[i].n; m++) {
-            rd_kafka_resp_err_t code =
-                produce(k, &all[i].list[m], span->journal, span->records[i].seq, deadline_ms);
+    enum sink_result result = SINK_OK;
 
-            if (code) {
-                (void)kafka_client_fail(&k->client, code, "kafka", err);
-                return kafka_result_of(code);
-            }
-        }
+    for (size_t i = 0; result == SINK_OK && i < span->n; i++) {
+        result = send_record(k, span, &span->records[i], deadline_ms, err);
         (void)rd_kafka_poll(k->client.rk, 0);
     }
-    return SINK_OK;
+    return result;
 }
 
 /* The position as a message of the transaction. */
@@ -288,7 +281,7 @@ static enum sink_result commit(struct sink_kafka_exact *k, const struct span *sp
 
 /* One transaction, from begin to commit. */
 static enum sink_result transact(struct sink_kafka_exact *k, const struct span *span,
-                                 const struct outgoing *all, int64_t deadline_ms, struct err *err)
+                                 int64_t deadline_ms, struct err *err)
 {
     rd_kafka_error_t *error = rd_kafka_begin_transaction(k->client.rk);
     enum sink_result result;
@@ -298,7 +291,7 @@ static enum sink_result transact(struct sink_kafka_exact *k, const struct span *
     }
     k->failed = RD_KAFKA_RESP_ERR_NO_ERROR;
     k->client.trouble.code = ERR_NONE;
-    result = send_records(k, span, all, deadline_ms, err);
+    result = send_records(k, span, deadline_ms, err);
     if (result == SINK_OK && !span->late) {
         result = send_position(k, span, err);
     }
@@ -310,7 +303,6 @@ static enum sink_result exact_write(struct sink *s, const struct span *span, str
     struct sink_kafka_exact *k = from_sink(s);
     int64_t deadline_ms = clock_mono_ms() + k->timeout_ms;
     enum sink_result result = need_producer(k, span->journal, err);
-    struct outgoing *all;
 
     if (result != SINK_OK) {
         return result == SINK_RETRY ? SINK_DOWN : result;
@@ -325,8 +317,7 @@ static enum sink_result exact_write(struct sink *s, const struct span *span, str
                       SLICE_ARG(span->journal), k->next, span->from);
         return SINK_DOWN;
     }
-    result = prepare(k, span, &all, err);
-    return result == SINK_OK ? transact(k, span, all, deadline_ms, err) : result;
+    return transact(k, span, deadline_ms, err);
 }
 
 const struct sink_ops sink_kafka_exact_ops = {

@@ -109,6 +109,27 @@ static bool evaluation_messages(const struct sink_record *r, struct arena *a,
     return true;
 }
 
+static bool tool_message(const struct sink_record *r, struct arena *a, struct kafka_message **ret,
+                         size_t *ret_n, struct err *err)
+{
+    struct tool_execution t;
+
+    if (!decode_tool_execution(r->json, a, &t, err)) {
+        return false;
+    }
+
+    struct kafka_message *m = ARENA_NEW(a, struct kafka_message);
+
+    if (!m) {
+        return full(err);
+    }
+    *m = message(KAFKA_TOOL_EXECUTION, &t.head, t.thread_id, r->json);
+    m->type = "hooktrail.tool_execution";
+    *ret = m;
+    *ret_n = 1;
+    return true;
+}
+
 /* "hooktrail." and the record's own word, which may be one that only a newer program knows. */
 static bool type_of(struct slice word, struct arena *a, const char **ret)
 {
@@ -124,16 +145,13 @@ static bool type_of(struct slice word, struct arena *a, const char **ret)
     return true;
 }
 
-static bool one_message(const struct sink_record *r, struct arena *a, struct kafka_message **ret,
-                        size_t *ret_n, struct err *err)
+static bool audit_message(const struct sink_record *r, struct arena *a, struct kafka_message **ret,
+                          size_t *ret_n, struct err *err)
 {
-    struct tool_execution t = { 0 };
     struct record_head head;
     struct slice word;
-    bool is_tool = r->type == RECORD_TOOL_EXECUTION;
 
-    if (!rows_head(r, a, &head, &word, err) ||
-        (is_tool && !decode_tool_execution(r->json, a, &t, err))) {
+    if (!rows_head(r, a, &head, &word, err)) {
         return false;
     }
 
@@ -142,7 +160,7 @@ static bool one_message(const struct sink_record *r, struct arena *a, struct kaf
     if (!m) {
         return full(err);
     }
-    *m = message(is_tool ? KAFKA_TOOL_EXECUTION : KAFKA_AUDIT, &head, t.thread_id, r->json);
+    *m = message(KAFKA_AUDIT, &head, (struct slice){ 0 }, r->json);
     if (!type_of(word, a, &m->type)) {
         return full(err);
     }
@@ -151,13 +169,29 @@ static bool one_message(const struct sink_record *r, struct arena *a, struct kaf
     return true;
 }
 
+static bool messages(const struct sink_record *r, struct arena *a, struct kafka_message **ret,
+                     size_t *ret_n, struct err *err)
+{
+    switch (r->type) {
+    case RECORD_HOOK_EVALUATION:
+        return evaluation_messages(r, a, ret, ret_n, err);
+    case RECORD_TOOL_EXECUTION:
+        return tool_message(r, a, ret, ret_n, err);
+    case RECORD_NONE:
+    case RECORD_HOOK_REGISTRY:
+    case RECORD_GAP:
+    case RECORD_CHECKPOINT:
+    case RECORD_ADMIN:
+    case RECORD_TYPE_COUNT:
+        break;
+    }
+    return audit_message(r, a, ret, ret_n, err);
+}
+
 enum sink_result kafka_messages(const struct sink_record *r, struct arena *a,
                                 struct kafka_message **ret, size_t *ret_n, struct err *err)
 {
-    bool made = r->type == RECORD_HOOK_EVALUATION ? evaluation_messages(r, a, ret, ret_n, err)
-                                                  : one_message(r, a, ret, ret_n, err);
-
-    if (made) {
+    if (messages(r, a, ret, ret_n, err)) {
         return SINK_OK;
     }
     return err->code == ERR_TOO_BIG ? SINK_REJECT : rows_not_decoded(r, err);
