@@ -12,6 +12,8 @@ from plant import LONG, Load, Plant, hook, hooks, request, wait_for
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DISPATCHES = 50_000 if LONG else 3_000
+WORKERS = 8
+OTHER_THREADS = 4  # main, listener, journal's writer, recorder
 
 
 @pytest.mark.parametrize("program, never", [
@@ -66,7 +68,7 @@ def test_a_collector_is_as_small_after_thousands_of_dispatches(binary, tmp_path)
         hook("fails", "/no/such/program", "Fails"), hook("writes", "head -c 300000 /dev/zero", "Writes"),
         hook("leaves", "sh -c 'sleep 0.2 >/dev/null 2>&1 &'", "Leaves"), hook("slow", "sleep 5", "Slow"))
     usual = ["Nobody"] * 8 + ["Passes", "Denies", "Fails", "Writes", "Leaves"]
-    config = "collect: {durability: write, workers: 8}\njournal: {segment_mb: 1, keep_hours: 0}\n"
+    config = f"collect: {{durability: write, workers: {WORKERS}}}\njournal: {{segment_mb: 1, keep_hours: 0}}\n"
     with Plant(binary, tmp_path, documents, config) as plant:
         pid = plant.start("collect").pid
 
@@ -87,4 +89,4 @@ def test_a_collector_is_as_small_after_thousands_of_dispatches(binary, tmp_path)
         assert after[0] <= 40 * 1024
         assert after[0] <= before[0] + 2048, (before[0], after[0])
         assert len(after[1]) == len(before[1]), (before[1], after[1])
-        assert after[2] == before[2]
+        assert after[2] <= WORKERS + OTHER_THREADS
