@@ -101,7 +101,6 @@ static void append(struct pool *p, struct pool_job *job)
     *p->last = job;
     p->last = &job->next;
     p->queued++;
-    (void)pthread_cond_signal(&p->more);
 }
 
 bool pool_submit(struct pool *p, struct pool_job *job)
@@ -117,6 +116,9 @@ bool pool_submit(struct pool *p, struct pool_job *job)
         p->refused++;
     }
     (void)pthread_mutex_unlock(&p->mutex);
+    if (ok) { /* who wakes finds the mutex free */
+        (void)pthread_cond_signal(&p->more);
+    }
     return ok;
 }
 
@@ -125,6 +127,7 @@ void pool_submit_rest(struct pool *p, struct pool_job *job)
     (void)pthread_mutex_lock(&p->mutex);
     start_worker(p);
     append(p, job);
+    (void)pthread_cond_signal(&p->more);
     (void)pthread_mutex_unlock(&p->mutex);
 }
 

@@ -20,9 +20,9 @@ static void rest(struct journal *j)
     int failed = 0;
 
     (void)pthread_mutex_lock(&j->lock);
-    j->waiting = true;
     while (failed == 0 && !j->closing &&
            (hold || (!j->first && (pausing || !losses_any(&j->losses))))) {
+        j->waiting = true;
         failed = pthread_cond_timedwait(&j->wake, &j->lock, &due);
     }
     j->waiting = false;
@@ -153,9 +153,6 @@ static bool enqueue(struct journal *j, struct journal_batch *b, uint64_t bytes, 
     j->last = b;
     j->stats.queue_bytes += bytes;
     j->stats.accepted_records += b->n;
-    if (j->waiting) {
-        (void)pthread_cond_broadcast(&j->wake);
-    }
     return true;
 }
 
@@ -172,8 +169,14 @@ bool journal_submit(struct journal *j, struct journal_batch *b, struct err *err)
     (void)pthread_mutex_lock(&j->lock);
 
     bool ok = enqueue(j, b, bytes, err);
+    bool wake = ok && j->waiting;
 
+    /* One of those who come while it wakes up is enough; and it finds the lock free. */
+    j->waiting = j->waiting && !wake;
     (void)pthread_mutex_unlock(&j->lock);
+    if (wake) {
+        (void)pthread_cond_signal(&j->wake);
+    }
     return ok;
 }
 

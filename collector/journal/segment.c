@@ -154,22 +154,6 @@ bool segment_reopen(const struct journal_io *io, const char *dir, const struct s
     return true;
 }
 
-/*
- * Zeros ahead of the frames. Room that is only reserved becomes written room with
- * each first write, and that change of metadata makes a sync twice as slow; so it
- * is made for many commits at once.
- */
-static void write_ahead(struct segment *s, uint64_t to)
-{
-    static const char zeros[AHEAD_BYTES];
-    uint64_t until = to + AHEAD_BYTES < s->size ? to + AHEAD_BYTES : s->size;
-
-    if (to > s->zeroed && until > to) {
-        s->zeroed = until;
-        (void)!s->io->pwrite(s->io->ctx, s->fd, zeros, until - to, to); /* only speed is lost */
-    }
-}
-
 bool segment_write(struct segment *s, struct slice frames, struct err *err)
 {
     if (!write_all(s, frames, s->end, err)) {
@@ -177,8 +161,19 @@ bool segment_write(struct segment *s, struct slice frames, struct err *err)
         return false;
     }
     s->end += frames.len;
-    write_ahead(s, s->end);
     return true;
+}
+
+void segment_write_ahead(struct segment *s)
+{
+    static const char zeros[AHEAD_BYTES];
+    uint64_t to = s->end;
+    uint64_t until = to + AHEAD_BYTES < s->size ? to + AHEAD_BYTES : s->size;
+
+    if (to > s->zeroed && until > to) {
+        s->zeroed = until;
+        (void)!s->io->pwrite(s->io->ctx, s->fd, zeros, until - to, to); /* only speed is lost */
+    }
 }
 
 bool segment_sync(struct segment *s, struct err *err)

@@ -53,6 +53,13 @@ bool segment_reopen(const struct journal_io *io, const char *dir, const struct s
 /* Append whole frames. After a failure the segment is failed. */
 bool segment_write(struct segment *s, struct slice frames, struct err *err) MUST_CHECK;
 
+/*
+ * Zeros ahead of the frames, for who syncs each commit. Room that is only reserved
+ * becomes written room with each first write, and that change of metadata makes a
+ * sync twice as slow; so it is made for many commits at once.
+ */
+void segment_write_ahead(struct segment *s);
+
 /* Make all that was written durable. After a failure the segment is failed. */
 bool segment_sync(struct segment *s, struct err *err) MUST_CHECK;
 

@@ -79,6 +79,8 @@ static bool store(struct journal *j, bool sync, struct err *err)
     }
     if (at_once) {
         accept_group(j);
+    } else {
+        segment_write_ahead(&j->segment);
     }
     if (!sync) {
         return true;

@@ -14,7 +14,7 @@ struct recorder *recorder_new(const struct recorder_options *o)
 
     r->options = *o;
     r->collector = slice_from_cstr(o->collector);
-    r->refs = 1;
+    atomic_init(&r->refs, 1);
     if (o->process) {
         r->process = *o->process;
     }
@@ -27,12 +27,7 @@ struct recorder *recorder_new(const struct recorder_options *o)
 
 void recorder_unref(struct recorder *r)
 {
-    pthread_mutex_lock(&r->lock);
-
-    bool last = --r->refs == 0;
-
-    pthread_mutex_unlock(&r->lock);
-    if (last) {
+    if (atomic_fetch_sub(&r->refs, 1) == 1) {
         pthread_cond_destroy(&r->changed);
         pthread_mutex_destroy(&r->lock);
         free(r);
@@ -175,6 +170,18 @@ static void take_record(void *ctx, enum record_type type, struct slice json,
     p->batch.n++;
 }
 
+static void release_slots(struct recorder *r, const struct pending *p)
+{
+    if (p->n_slots == 0) {
+        return;
+    }
+    pthread_mutex_lock(&r->lock);
+    for (size_t i = 0; i < p->n_slots && r->options.inflight; i++) {
+        inflight_release(r->options.inflight, p->slots[i]);
+    }
+    pthread_mutex_unlock(&r->lock);
+}
+
 /* The last thing that happens to p. */
 static void settle(struct pending *p, enum recorded outcome)
 {
@@ -184,11 +191,7 @@ static void settle(struct pending *p, enum recorded outcome)
         atomic_fetch_add(&r->lost, 1);
     }
     /* Before the answer: a successor must not record as interrupted what was told to be lost. */
-    pthread_mutex_lock(&r->lock);
-    for (size_t i = 0; i < p->n_slots && r->options.inflight; i++) {
-        inflight_release(r->options.inflight, p->slots[i]);
-    }
-    pthread_mutex_unlock(&r->lock);
+    release_slots(r, p);
     waiting_answer(r, p, outcome);
     for (size_t i = 0; i < p->batch.n; i++) {
         buf_done(&p->bytes[i]);
@@ -213,9 +216,7 @@ static struct pending *pending_new(struct recorder *r, const struct watch *w)
     for (size_t i = 0; i < w->n; i++) {
         p->slots[p->n_slots++] = w->slots[i].slot;
     }
-    pthread_mutex_lock(&r->lock);
-    r->refs++;
-    pthread_mutex_unlock(&r->lock);
+    atomic_fetch_add(&r->refs, 1);
     return p;
 }
 

@@ -52,7 +52,8 @@ struct recorder {
     bool stopping;
     bool has_thread;
     pthread_t thread;
-    unsigned refs; /* of the owner, and of each pending */
+    int64_t wakes_ms;      /* when the thread looks next; INT64_MAX: when it is told to */
+    _Atomic unsigned refs; /* of the owner, and of each pending */
 
     _Atomic uint64_t dispatches;
     _Atomic uint64_t late;

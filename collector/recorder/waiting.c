@@ -37,26 +37,47 @@ void waiting_add(struct recorder *r, struct pending *p)
     p->next = NULL;
     *(r->last ? &r->last->next : &r->first) = p;
     r->last = p;
-    if (!p->prev) {
+
+    bool sleeps_too_long = r->wakes_ms > p->deadline_ms;
+
+    r->wakes_ms = sleeps_too_long ? 0 : r->wakes_ms;
+    pthread_mutex_unlock(&r->lock);
+    if (sleeps_too_long) {
         pthread_cond_signal(&r->changed);
     }
-    pthread_mutex_unlock(&r->lock);
 }
 
 void waiting_answer(struct recorder *r, struct pending *p, enum recorded outcome)
 {
     pthread_mutex_lock(&r->lock);
-    if (p->waits) {
-        answer(r, p, outcome);
+
+    bool waits = p->waits;
+
+    if (waits) {
+        take_out(r, p);
     }
     pthread_mutex_unlock(&r->lock);
+    if (waits) {
+        p->on_recorded(p->ctx, p->dispatch, outcome);
+    }
 }
 
-static void wait_until(struct recorder *r, int64_t deadline_ms)
+/*
+ * It looks at what was due first when it fell asleep, be it answered meanwhile or
+ * not: a busy recorder wakes the thread once a wait, and not once a dispatch.
+ */
+static void wait_for_next(struct recorder *r)
 {
-    struct timespec at = { .tv_sec = deadline_ms / 1000, .tv_nsec = deadline_ms % 1000 * 1000000 };
+    int64_t until_ms = r->first ? r->first->deadline_ms : INT64_MAX;
+    struct timespec at = { .tv_sec = until_ms / 1000, .tv_nsec = until_ms % 1000 * 1000000 };
 
-    (void)pthread_cond_timedwait(&r->changed, &r->lock, &at);
+    r->wakes_ms = until_ms;
+    if (r->first) {
+        (void)pthread_cond_timedwait(&r->changed, &r->lock, &at);
+    } else {
+        (void)pthread_cond_wait(&r->changed, &r->lock);
+    }
+    r->wakes_ms = 0; /* awake: it looks before it sleeps again */
 }
 
 static void *end_waits(void *ctx)
@@ -65,10 +86,8 @@ static void *end_waits(void *ctx)
 
     pthread_mutex_lock(&r->lock);
     while (r->first || !r->stopping) {
-        if (!r->first) {
-            (void)pthread_cond_wait(&r->changed, &r->lock);
-        } else if (clock_mono_ms() < r->first->deadline_ms) {
-            wait_until(r, r->first->deadline_ms);
+        if (!r->first || clock_mono_ms() < r->first->deadline_ms) {
+            wait_for_next(r);
         } else {
             atomic_fetch_add(&r->late, 1);
             answer(r, r->first, RECORDED_LATE);

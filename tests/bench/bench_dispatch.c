@@ -2,17 +2,21 @@
  * bench_dispatch: requests a second over a Unix socket, with keep-alive.
  *
  *     bench_dispatch load SOCKET BODY-FILE CONNECTIONS SECONDS [PATH]
- *     bench_dispatch echo SOCKET     a bare libmicrohttpd that answers the body
+ *     bench_dispatch echo SOCKET              a bare libmicrohttpd that answers the body
+ *     bench_dispatch spawn SOCKET PROGRAM…    the same, once PROGRAM has run: a bare
+ *                                             posix_spawn and wait, a thread a connection
  *
  * `load` keeps each connection busy with one request at a time, from one thread.
  */
 #include <errno.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <microhttpd.h>
@@ -43,15 +47,29 @@ static int unix_socket(const char *path, bool listening)
     return fd;
 }
 
-/* ---- The bare echo ------------------------------------------------------------ */
+/* ---- The bare servers --------------------------------------------------------- */
 
-static enum MHD_Result echo(void *cls, struct MHD_Connection *c, const char *url,
-                            const char *method, const char *version, const char *upload,
-                            size_t *size, void **request)
+/* NULL: nothing is run. */
+static void run_bare(char **program)
+{
+    pid_t pid;
+    int status = 0;
+
+    if (program && (posix_spawn(&pid, program[0], NULL, NULL, program, environ) != 0 ||
+                    waitpid(pid, &status, 0) != pid || status != 0)) {
+        perror(program[0]);
+        exit(3);
+    }
+}
+
+/* Take the body; once it is whole, run what cls names, and answer the body. */
+static enum MHD_Result answer(void *cls, struct MHD_Connection *c, const char *url,
+                              const char *method, const char *version, const char *upload,
+                              size_t *size, void **request)
 {
     struct buf *body = *request;
 
-    (void)cls, (void)url, (void)method, (void)version;
+    (void)url, (void)method, (void)version;
     if (!body) {
         body = xcalloc(1, sizeof(*body));
         buf_init(body, 1 << 20);
@@ -63,6 +81,7 @@ static enum MHD_Result echo(void *cls, struct MHD_Connection *c, const char *url
         *size = 0;
         return MHD_YES;
     }
+    run_bare(cls);
 
     struct MHD_Response *r =
         MHD_create_response_from_buffer(body->len_bytes, body->ptr, MHD_RESPMEM_MUST_COPY);
@@ -84,12 +103,19 @@ static void completed(void *cls, struct MHD_Connection *c, void **request,
     }
 }
 
-static int run_echo(const char *path)
+/* Until a line, or the end, comes on stdin. */
+static int run_server(const char *path, char **program)
 {
+    unsigned flags = program ? MHD_USE_THREAD_PER_CONNECTION | MHD_USE_INTERNAL_POLLING_THREAD
+                             : MHD_USE_EPOLL_INTERNAL_THREAD;
     struct MHD_Daemon *d = MHD_start_daemon(
-        MHD_USE_EPOLL_INTERNAL_THREAD, 0, NULL, NULL, echo, NULL, MHD_OPTION_LISTEN_SOCKET,
-        unix_socket(path, true), MHD_OPTION_NOTIFY_COMPLETED, completed, NULL, MHD_OPTION_END);
+        flags, 0, NULL, NULL, answer, program, MHD_OPTION_LISTEN_SOCKET, unix_socket(path, true),
+        MHD_OPTION_NOTIFY_COMPLETED, completed, NULL, MHD_OPTION_END);
 
+    if (!d) {
+        (void)fprintf(stderr, "%s: the server does not start\n", path);
+        return 3;
+    }
     (void)getchar();
     MHD_stop_daemon(d);
     return 0;
@@ -211,7 +237,10 @@ static int run_load(const char *socket_path, const char *body_path, size_t n, in
 int main(int argc, char **argv)
 {
     if (argc == 3 && strcmp(argv[1], "echo") == 0) {
-        return run_echo(argv[2]);
+        return run_server(argv[2], NULL);
+    }
+    if (argc >= 4 && strcmp(argv[1], "spawn") == 0) {
+        return run_server(argv[2], argv + 3);
     }
     if (argc >= 6 && strcmp(argv[1], "load") == 0) {
         size_t n = strtoul(argv[4], NULL, 10);
@@ -219,7 +248,7 @@ int main(int argc, char **argv)
         return run_load(argv[2], argv[3], n < MAX_CONNECTIONS ? n : MAX_CONNECTIONS,
                         strtol(argv[5], NULL, 10), argc > 6 ? argv[6] : "/v1/dispatch");
     }
-    (void)fprintf(stderr, "usage: bench_dispatch echo SOCKET | "
+    (void)fprintf(stderr, "usage: bench_dispatch echo SOCKET | spawn SOCKET PROGRAM... | "
                           "load SOCKET BODY-FILE CONNECTIONS SECONDS [PATH]\n");
     return 2;
 }
