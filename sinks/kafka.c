@@ -18,12 +18,14 @@
  * for there, in order, and the pump's spans find in the flight what is still on
  * its way.
  */
+enum { KEEP_BYTES = 32 * 1024 * 1024 }; /* of a usual span's messages, from one to the next */
+
 struct sink_kafka {
     struct sink base;
     struct kafka_settings set;
     struct kafka_client client;
     struct kafka_flight *flights; /* one a journal, owned */
-    struct arena arena;           /* of one record */
+    struct arena arena;           /* of one span */
     int64_t timeout_ms;
 };
 
@@ -71,6 +73,7 @@ static bool kafka_open(const struct sink_config *cfg, struct sink **ret_sink, st
     k->timeout_ms = cfg->timeout_ms;
     k->client.on_delivery = on_delivery;
     arena_init(&k->arena, KAFKA_SPAN_BYTES);
+    k->arena.keep_bytes = KEEP_BYTES;
     if (!kafka_settings_read(cfg->settings, &k->set, err) ||
         !kafka_client_open(&k->client, &k->set, extra, err) ||
         !kafka_client_record_topics(&k->client, &k->set, (int)cfg->timeout_ms, err)) {
@@ -111,7 +114,7 @@ static enum sink_result prepare(struct sink_kafka *k, const struct kafka_flight 
 {
     size_t n = 0;
 
-    arena_clear(&k->arena);
+    arena_reset(&k->arena);
 
     struct outgoing *all = arena_alloc(&k->arena, span->n + 1, sizeof(*all));
 

@@ -196,7 +196,7 @@ static enum sink_result send_record(struct sink_kafka_exact *k, const struct spa
     struct kafka_message *list;
     size_t n;
 
-    arena_clear(&k->arena);
+    arena_reset(&k->arena);
 
     enum sink_result result = kafka_messages(r, &k->arena, &list, &n, err);
 
