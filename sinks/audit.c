@@ -32,6 +32,16 @@ static bool opened(struct audit *a, struct err *err)
     return is_open;
 }
 
+struct journal *audit_journal(struct audit *a)
+{
+    struct journal *j;
+
+    (void)pthread_mutex_lock(&a->lock);
+    j = a->journal;
+    (void)pthread_mutex_unlock(&a->lock);
+    return j;
+}
+
 static bool append(struct audit *a, enum record_type type, const struct buf *b, struct err *err)
 {
     uint64_t seq;

@@ -23,6 +23,9 @@ struct audit {
 void audit_init(struct audit *a, const struct journal_options *o);
 void audit_done(struct audit *a);
 
+/* Its journal, to be retired now and then; NULL while nothing was told. */
+struct journal *audit_journal(struct audit *a);
+
 /* Tell; false with err when it is not on disk. */
 bool audit_loss(struct audit *a, const struct feed_loss *loss, struct err *err) MUST_CHECK;
 bool audit_cut(struct audit *a, const char *sink, const struct sink_cut *cut, struct err *err)

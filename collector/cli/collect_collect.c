@@ -23,8 +23,9 @@
 #include "collector/base/fs.h"
 #include "collector/base/log.h"
 #include "collector/base/mem.h"
+#include "collector/cli/cli_pid.h"
+#include "collector/cli/cli_retire.h"
 #include "collector/cli/collect_notify.h"
-#include "collector/cli/collect_retire.h"
 #include "collector/ingress/ingress.h"
 #include "collector/ingress/reload.h"
 #include "collector/process/process.h"
@@ -74,30 +75,6 @@ static bool make_folders(const struct config *c, struct err *err)
         }
     }
     return true;
-}
-
-static bool write_pid(const struct config *c, struct err *err)
-{
-    char path[PATH_MAX];
-    char text[32];
-
-    (void)snprintf(path, sizeof(path), "%s/run", c->state);
-
-    CLEANUP(fs_closep) int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-    if (dir < 0) {
-        return err_errno(err, errno, "open %s", path);
-    }
-    (void)snprintf(text, sizeof(text), "%d\n", (int)getpid());
-    return fs_replace(dir, "collect.pid", slice_from_cstr(text), err) || err_wrap(err, "%s", path);
-}
-
-static void remove_pid(const struct config *c)
-{
-    char path[PATH_MAX];
-
-    (void)snprintf(path, sizeof(path), "%s/run/collect.pid", c->state);
-    (void)unlink(path);
 }
 
 static bool open_journal(struct role *role, struct err *err)
@@ -234,7 +211,7 @@ static bool start(struct role *role, struct err *err)
     (void)mallopt(M_ARENA_MAX, MALLOC_ARENAS);
     if (!process_init(err) || !take_signals(&role->signals, err) ||
         !make_folders(role->config, err) || !open_journal(role, err) ||
-        !write_pid(role->config, err) || !open_recorder(role, err)) {
+        !pid_write(role->config->state, "collect", err) || !open_recorder(role, err)) {
         return false;
     }
     reload_record_all(&role->sets, role->recorder);
@@ -249,7 +226,7 @@ static void stop(struct role *role)
     recorder_free(role->recorder);
     inflight_close(role->inflight);
     if (role->journal) {
-        remove_pid(role->config);
+        pid_remove(role->config->state, "collect");
     }
     journal_close(role->journal);
     fs_closep(&role->signals);

@@ -164,15 +164,16 @@ static void add_sink(struct status *s, const char *name)
     const char *state = json_string_value(json_object_get(file, "state"));
     const char *error = json_string_value(json_object_get(file, "error"));
     const char *time = json_string_value(json_object_get(file, "time"));
+    const char *delivered = json_string_value(json_object_get(file, "delivered"));
 
     s->broken = s->broken || (state && strcmp(state, "broken") == 0);
-    (void)json_array_append_new(s->sinks,
-                                json_pack("{ss,ss,sI,sI,sI,ss*,ss*}", "sink", name, "state",
-                                          state ? state : "not started", "lag",
-                                          lag_of(s->journals, json_object_get(file, "positions")),
-                                          "dead", letters_of(s, name), "dead_ever",
-                                          json_integer_value(json_object_get(file, "dead")),
-                                          "error", error && *error ? error : NULL, "time", time));
+    (void)json_array_append_new(
+        s->sinks, json_pack("{ss,ss,sI,sI,sI,ss*,ss*,ss*}", "sink", name, "state",
+                            state ? state : "not started", "lag",
+                            lag_of(s->journals, json_object_get(file, "positions")), "dead",
+                            letters_of(s, name), "dead_ever",
+                            json_integer_value(json_object_get(file, "dead")), "delivered",
+                            delivered, "error", error && *error ? error : NULL, "time", time));
     json_decref(file);
 }
 
@@ -215,12 +216,13 @@ static void print_all(const struct cli *cli, const json_t *all)
                                                 "durable_seq", "bytes", "open" };
     static const char *const journal_heads[] = { "JOURNAL",  "ROLE",   ">FIRST",
                                                  ">DURABLE", ">BYTES", "OPEN" };
-    static const char *const sink_keys[] = { "sink", "state", "lag", "dead", "error" };
-    static const char *const sink_heads[] = { "SINK", "STATE", ">LAG", ">DEAD", "LAST ERROR" };
+    static const char *const sink_keys[] = { "sink", "state", "lag", "dead", "delivered", "error" };
+    static const char *const sink_heads[] = { "SINK",  "STATE",     ">LAG",
+                                              ">DEAD", "DELIVERED", "LAST ERROR" };
 
     print_table(cli, json_object_get(all, "roles"), role_keys, role_heads, 3);
     print_table(cli, json_object_get(all, "journals"), journal_keys, journal_heads, 6);
-    print_table(cli, json_object_get(all, "sinks"), sink_keys, sink_heads, 5);
+    print_table(cli, json_object_get(all, "sinks"), sink_keys, sink_heads, 6);
 }
 
 static int report(const struct cli *cli, const struct config *c)
@@ -279,7 +281,8 @@ const struct cli_command status_command = {
     "status",
     run,
     "[--json]",
-    "Which roles run, what each journal holds, how far each sink is behind, and its last error.\n"
+    "Which roles run, what each journal holds; of each sink, how many records it is behind, how\n"
+    "many it refused for good, when it took the last one, and what it said if it does not.\n"
     "\n"
     "Exit codes: 0 nothing is broken; 1 a role died or a sink is broken; 3 the state folder\n"
     "cannot be read.",

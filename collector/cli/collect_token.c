@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "collector/base/clock.h"
+#include "collector/cli/cli_retire.h"
 #include "collector/journal/journal.h"
 #include "collector/record/encode.h"
 #include "collector/web/token.h"
@@ -86,6 +87,7 @@ static bool record(const struct config *c, const char *action, struct slice deta
 
     bool ok = append(j, c, action, details, err);
 
+    retire_shipped(c, j);
     journal_close(j);
     return ok || err_wrap(err, "the admin record cannot be written");
 }

@@ -6,18 +6,15 @@
  */
 #include "collector/cli/commands.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "collector/base/config.h"
-#include "collector/base/fs.h"
 #include "collector/base/log.h"
+#include "collector/cli/cli_pid.h"
 #include "collector/cli/serve_desk.h"
 
 enum {
@@ -149,30 +146,14 @@ static bool start_web(struct server *s, const struct config *c, struct err *err)
     return true;
 }
 
-/* STATE/run/serve.pid; a state folder that we may only read is no reason not to serve. */
+/* A state folder that we may only read is no reason not to serve. */
 static void write_pid(const struct config *c)
 {
-    char path[4096];
-    char pid[16];
     struct err err;
 
-    (void)snprintf(path, sizeof(path), "%s/run", c->state);
-    (void)mkdir(path, 0755);
-
-    CLEANUP(fs_closep) int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-    (void)snprintf(pid, sizeof(pid), "%d\n", (int)getpid());
-    if (dir < 0 || !fs_replace(dir, "serve.pid", slice_from_cstr(pid), &err)) {
-        log_warn("no pid file, the state folder is not ours to write", log_str("path", path));
+    if (!pid_write(c->state, "serve", &err)) {
+        log_warn("no pid file, `status` will not show this role", log_str("err", err.text));
     }
-}
-
-static void remove_pid(const struct config *c)
-{
-    char path[4096];
-
-    (void)snprintf(path, sizeof(path), "%s/run/serve.pid", c->state);
-    (void)unlink(path);
 }
 
 /* Blocked before any thread is started, so that only sigwait() sees them. */
@@ -223,7 +204,7 @@ static int serve(const struct cli *cli, const struct config *c, const struct ser
     log_info("stopping");
     web_stop(s.web, STOP_WAIT_MS);
     desk_close(s.desk);
-    remove_pid(c);
+    pid_remove(c->state, "serve");
     return CLI_DONE;
 }
 

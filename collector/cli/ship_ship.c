@@ -11,13 +11,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "collector/base/clock.h"
 #include "collector/base/fs.h"
 #include "collector/base/log.h"
+#include "collector/cli/cli_pid.h"
+#include "collector/cli/cli_retire.h"
 #include "collector/cli/ship_fleet.h"
 #include "sinks/loader.h"
 
 enum {
     LOOK_EVERY_MS = 50, /* whether a single run is done */
+    RETIRE_MS = 10000,
     MIB = 1024 * 1024,
     QUEUE_BYTES = MIB,
     LOADER_TIMEOUT_MS = 10 * 1000,
@@ -34,14 +38,29 @@ static void block_signals(sigset_t *set)
     (void)signal(SIGPIPE, SIG_IGN);
 }
 
+static void retire(const struct config *c, struct audit *audit)
+{
+    struct journal *own = audit_journal(audit);
+
+    if (own) {
+        retire_shipped(c, own);
+    }
+}
+
 /* The signal that came; 0 when the fleet has ended by itself. */
-static int wait_for_signal(const sigset_t *set, struct fleet *f)
+static int wait_for_signal(const sigset_t *set, const struct config *c, struct audit *audit,
+                           struct fleet *f)
 {
     const struct timespec pause = { .tv_nsec = LOOK_EVERY_MS * 1000000L };
+    int64_t retired_ms = clock_mono_ms();
     int signal = -1;
 
     while (signal < 0 && !fleet_is_done(f)) {
         signal = sigtimedwait(set, NULL, &pause);
+        if (clock_mono_ms() - retired_ms >= RETIRE_MS) {
+            retired_ms = clock_mono_ms();
+            retire(c, audit);
+        }
     }
     return signal < 0 ? 0 : signal;
 }
@@ -110,8 +129,9 @@ static bool ship_with(const struct config *c, bool once, const sigset_t *set, in
 
     if (started) {
         log_info("shipping", log_str("state", c->state), log_i64("sinks", (int64_t)c->n_sinks));
-        *ret_signal = wait_for_signal(set, fleet);
+        *ret_signal = wait_for_signal(set, c, &audit, fleet);
         *ret_end = fleet_stop(fleet);
+        retire(c, &audit);
     }
     audit_done(&audit);
     return started;
@@ -243,6 +263,22 @@ static int load_from_kafka(const struct cli *cli, const struct config *c, bool o
     return ran ? CLI_DONE : cli_fail(cli, &err);
 }
 
+/* With the lock, and the pid of who has it. */
+static int work(const struct cli *cli, struct config **c, bool once, bool from_kafka)
+{
+    CLEANUP(fs_closep) int lock_fd = -1;
+    struct err err;
+
+    if (!take_lock((*c)->state, &lock_fd, &err) || !pid_write((*c)->state, "ship", &err)) {
+        return cli_fail(cli, &err);
+    }
+
+    int code = from_kafka ? load_from_kafka(cli, *c, once) : ship_until_told(cli, c, once);
+
+    pid_remove((*c)->state, "ship");
+    return code;
+}
+
 static int run(const struct cli *cli, int argc, char **argv)
 {
     bool once = false;
@@ -253,12 +289,11 @@ static int run(const struct cli *cli, int argc, char **argv)
         { 0 },
     };
     int first = cli_options(cli, argc, argv, options);
-    CLEANUP(fs_closep) int lock_fd = -1;
-    struct err err;
 
     if (first < 0) {
         return CLI_USAGE;
     }
+
     bool from_kafka = strcmp(source, "kafka") == 0;
 
     if (first < argc || (!from_kafka && strcmp(source, "journals") != 0)) {
@@ -271,13 +306,7 @@ static int run(const struct cli *cli, int argc, char **argv)
         return CLI_USAGE;
     }
 
-    int code;
-
-    if (!take_lock(c->state, &lock_fd, &err)) {
-        code = cli_fail(cli, &err);
-    } else {
-        code = from_kafka ? load_from_kafka(cli, c, once) : ship_until_told(cli, &c, once);
-    }
+    int code = work(cli, &c, once, from_kafka);
 
     config_free(c);
     return code;

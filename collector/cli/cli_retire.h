@@ -1,5 +1,5 @@
 /*
- * collect_retire: which records some configured sink still needs, from what
+ * cli_retire: which records some configured sink still needs, from what
  * `ship` writes to STATE/sinks/NAME.positions.json.
  *
  * A sink that is not configured pins nothing. One that is configured and has no
@@ -11,5 +11,5 @@
 #include "collector/base/config.h"
 #include "collector/journal/journal.h"
 
-/* Retire the journal's segments that every configured sink is past. */
+/* Retire the segments of a role's journals that every configured sink is past. */
 void retire_shipped(const struct config *c, struct journal *j);

@@ -1,4 +1,4 @@
-#include "collector/cli/collect_retire.h"
+#include "collector/cli/cli_retire.h"
 
 #include <limits.h>
 
