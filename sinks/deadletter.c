@@ -89,26 +89,30 @@ static bool enter(const char *state_dir, const char *sink, struct place *p, stru
     return lock(p->lock_fd, err);
 }
 
-static void add_record(struct buf *out, struct slice record)
+static bool is_json(struct slice text)
 {
     struct json_value v;
     struct err ignored; /* bytes that are no JSON are kept as digits */
 
-    if (payload_check(record, &v, &ignored) && !memchr(record.ptr, '\n', record.len)) {
-        buf_add(out, SLICE("\"record\":"));
-        buf_add(out, record);
-        return;
+    return payload_check(text, &v, &ignored);
+}
+
+static void add_hex(struct buf *out, struct slice bytes)
+{
+    static const char digits[] = "0123456789abcdef";
+
+    for (size_t i = 0; i < bytes.len; i++) {
+        unsigned char byte = (unsigned char)bytes.ptr[i];
+
+        buf_add_char(out, digits[byte >> 4]);
+        buf_add_char(out, digits[byte & 15]);
     }
-    buf_add(out, SLICE("\"record_hex\":\""));
-    for (size_t i = 0; i < record.len; i++) {
-        buf_addf(out, "%02x", (unsigned char)record.ptr[i]);
-    }
-    buf_add_char(out, '"');
 }
 
 static void add_line(struct buf *out, const struct deadletter *d)
 {
     char time[CLOCK_TEXT_SIZE];
+    size_t start = out->len_bytes;
 
     clock_format(d->time_us, time);
     buf_add(out, SLICE("{\"journal\":"));
@@ -117,8 +121,23 @@ static void add_line(struct buf *out, const struct deadletter *d)
              record_type_name(d->type));
     buf_add_json_string(out, d->error);
     buf_addf(out, ",\"time\":\"%s\",\"attempts\":%llu,", time, (unsigned long long)d->attempts);
-    add_record(out, d->record);
-    buf_add(out, SLICE("}\n"));
+
+    size_t before = out->len_bytes;
+    bool as_it_is = is_json(d->record) && !memchr(d->record.ptr, '\n', d->record.len);
+
+    if (as_it_is) {
+        buf_add(out, SLICE("\"record\":"));
+        buf_add(out, d->record);
+        buf_add_char(out, '}');
+        as_it_is = is_json((struct slice){ out->ptr + start, out->len_bytes - start });
+    }
+    if (!as_it_is) { /* also a record as deep as may be: one level more cannot be read back */
+        out->len_bytes = before;
+        buf_add(out, SLICE("\"record_hex\":\""));
+        add_hex(out, d->record);
+        buf_add(out, SLICE("\"}"));
+    }
+    buf_add_char(out, '\n');
 }
 
 static bool text_of(struct json_value v, const char *key, struct arena *a, struct slice *ret)

@@ -5,8 +5,8 @@
  *
  *     {"journal","seq","type","error","time","attempts","record":{…}}
  *
- * `record` is the record byte for byte; bytes that are no JSON stand as
- * `record_hex` instead. A line is on disk before the position moves past its
+ * `record` is the record byte for byte; bytes that are no JSON, or as deep as
+ * JSON may be, stand as `record_hex` instead. A line is on disk before the position moves past its
  * record, so a crash between the two writes it again at the most: the last line
  * is looked at, and not repeated. Whoever appends or rewrites holds NAME.lock.
  * Thread: any; calls on one file wait for each other, at most LOCK_WAIT_MS.

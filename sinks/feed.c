@@ -120,9 +120,22 @@ static bool list_journals(struct feed *f, struct err *err)
     return true;
 }
 
+/* What was not told yet of from..to (0: how far is not known). False: nothing. */
+static bool untold(const struct seat *seat, uint64_t *from, uint64_t to)
+{
+    if (to > seat->told && *from <= seat->told) {
+        *from = seat->told + 1;
+    }
+    return *from > seat->told;
+}
+
 static void tell_loss(struct feed *f, struct seat *seat, uint64_t from, uint64_t to,
                       const char *cause)
 {
+    if (!untold(seat, &from, to)) {
+        return;
+    }
+
     const struct feed_loss loss = {
         .journal = seat->info.id.text,
         .role = seat->info.role,
@@ -131,15 +144,15 @@ static void tell_loss(struct feed *f, struct seat *seat, uint64_t from, uint64_t
         .cause = cause,
     };
 
-    if (from <= seat->told) {
-        return;
-    }
     seat->told = to > from ? to : from;
     log_error("records cannot be delivered, going on behind them", log_str("sink", f->o.sink),
               log_str("journal", loss.journal), log_i64("from", (int64_t)from),
               log_i64("to", (int64_t)to), log_str("cause", cause));
     if (f->o.on_loss) {
         f->o.on_loss(f->o.ctx, &loss);
+    }
+    if (f->base.tell) {
+        f->base.tell(f->base.position_ctx, id_slice(&seat->info.id), seat->told);
     }
 }
 
@@ -257,6 +270,9 @@ static bool place(struct feed *f, struct seat *seat, struct err *err)
     }
     if (!f->base.position(f->base.position_ctx, id_slice(&seat->info.id), &seat->next, err)) {
         return false;
+    }
+    if (f->base.told && seat->told == 0) {
+        seat->told = f->base.told(f->base.position_ctx, id_slice(&seat->info.id));
     }
     seat->read = seat->next;
     seat->placed = true;

@@ -80,7 +80,19 @@ static void take(struct positions *p, const json_t *j)
             positions_set(p, slice_from_cstr(journal), (uint64_t)json_integer_value(next));
         }
     }
+    json_object_foreach(json_object_get(j, "told"), journal, next)
+    {
+        if (json_integer_value(next) > 0) {
+            positions_tell(p, slice_from_cstr(journal), (uint64_t)json_integer_value(next));
+        }
+    }
     p->dead = (uint64_t)json_integer_value(json_object_get(j, "dead"));
+
+    const char *delivered = json_string_value(json_object_get(j, "delivered"));
+
+    if (!clock_parse(slice_from_cstr(delivered), &p->delivered_us)) {
+        p->delivered_us = 0;
+    }
 }
 
 bool positions_load(const char *state_dir, const char *sink, struct positions *ret, struct err *err)
@@ -121,24 +133,55 @@ uint64_t positions_get(const struct positions *p, struct slice journal)
 {
     const struct positions_entry *e = find(p, journal);
 
-    return e ? e->next : 1;
+    return e && e->next > 0 ? e->next : 1;
+}
+
+/* The entry of a journal, made where there is none. */
+static struct positions_entry *entry_of(struct positions *p, struct slice journal)
+{
+    struct positions_entry *e = find(p, journal);
+
+    if (e) {
+        return e;
+    }
+    if (p->n == p->cap) {
+        p->cap = p->cap ? p->cap * 2 : 8;
+        p->list = xrealloc(p->list, p->cap * sizeof(*p->list));
+    }
+    e = &p->list[p->n++];
+    *e = (struct positions_entry){ 0 };
+    (void)snprintf(e->journal, sizeof(e->journal), "%" SLICE_FMT, SLICE_ARG(journal));
+    return e;
 }
 
 void positions_set(struct positions *p, struct slice journal, uint64_t next)
 {
-    struct positions_entry *e = find(p, journal);
+    struct positions_entry *e = entry_of(p, journal);
 
-    if (!e) {
-        if (p->n == p->cap) {
-            p->cap = p->cap ? p->cap * 2 : 8;
-            p->list = xrealloc(p->list, p->cap * sizeof(*p->list));
-        }
-        e = &p->list[p->n++];
-        (void)snprintf(e->journal, sizeof(e->journal), "%" SLICE_FMT, SLICE_ARG(journal));
-        e->next = 0;
-    }
     p->changed = p->changed || e->next != next;
     e->next = next;
+}
+
+void positions_deliver(struct positions *p, struct slice journal, uint64_t next)
+{
+    positions_set(p, journal, next);
+    p->delivered_us = clock_now_us();
+    p->changed = true;
+}
+
+uint64_t positions_told(const struct positions *p, struct slice journal)
+{
+    const struct positions_entry *e = find(p, journal);
+
+    return e ? e->told : 0;
+}
+
+void positions_tell(struct positions *p, struct slice journal, uint64_t seq)
+{
+    struct positions_entry *e = entry_of(p, journal);
+
+    p->changed = p->changed || e->told != seq;
+    e->told = seq;
 }
 
 void positions_forget(struct positions *p, struct slice journal)
@@ -166,19 +209,33 @@ void positions_count_dead(struct positions *p, uint64_t n)
     p->changed = p->changed || n > 0;
 }
 
+/* What was told behind the position only: before it no loss can be met again. */
+static void add_entry(const struct positions_entry *e, json_t *next, json_t *told)
+{
+    if (e->next > 0) {
+        (void)json_object_set_new(next, e->journal, json_integer((json_int_t)e->next));
+    }
+    if (e->told >= e->next && e->told > 0) {
+        (void)json_object_set_new(told, e->journal, json_integer((json_int_t)e->told));
+    }
+}
+
 static json_t *as_json(const struct positions *p)
 {
     json_t *list = json_object();
+    json_t *told = json_object();
     char now[CLOCK_TEXT_SIZE];
+    char delivered[CLOCK_TEXT_SIZE];
 
     for (size_t i = 0; i < p->n; i++) {
-        (void)json_object_set_new(list, p->list[i].journal,
-                                  json_integer((json_int_t)p->list[i].next));
+        add_entry(&p->list[i], list, told);
     }
     clock_format(clock_now_us(), now);
-    return json_pack("{s:s, s:b, s:o, s:s, s:s, s:I, s:s}", "sink", p->sink, "configured", 1,
-                     "positions", list, "state", states[p->state], "error", p->error, "dead",
-                     (json_int_t)p->dead, "time", now);
+    clock_format(p->delivered_us, delivered);
+    return json_pack("{s:s, s:b, s:o, s:o, s:s, s:s, s:I, s:s*, s:s}", "sink", p->sink,
+                     "configured", 1, "positions", list, "told", told, "state", states[p->state],
+                     "error", p->error, "dead", (json_int_t)p->dead, "delivered",
+                     p->delivered_us > 0 ? delivered : NULL, "time", now);
 }
 
 bool positions_flush(struct positions *p, bool now, struct err *err)

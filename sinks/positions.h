@@ -4,7 +4,11 @@
  * STATE/sinks/NAME.positions.json, replaced whole and at most once a second:
  *
  *     {"sink","configured":true,"positions":{JOURNAL-ID: next_seq},
- *      "state":"ok|retrying|broken","error","dead":N,"time"}
+ *      "state":"ok|retrying|broken","error","dead":N,"delivered","time",
+ *      "told":{JOURNAL-ID: seq}}
+ *
+ * `delivered` is when something last was; `told`, up to where losses that stand
+ * before a position were told, so that a restart does not tell them again.
  *
  * `collect` retires no segment that a configured sink still needs; `status` shows
  * it. For a sink that keeps no position of its own it is the position: a crash
@@ -24,6 +28,7 @@ enum sink_state { SINK_STATE_OK, SINK_STATE_RETRYING, SINK_STATE_BROKEN };
 struct positions_entry {
     char journal[ID_TEXT_SIZE];
     uint64_t next;
+    uint64_t told; /* 0: nothing that stands before `next` */
 };
 
 struct positions {
@@ -35,6 +40,7 @@ struct positions {
     enum sink_state state;
     char error[ERR_TEXT_SIZE]; /* "" while ok */
     uint64_t dead;             /* records given up, ever */
+    int64_t delivered_us;      /* since 1970 UTC; 0: never */
     bool changed;              /* since the file was written */
     int64_t written_ms;        /* monotonic */
 };
@@ -50,6 +56,11 @@ void positions_done(struct positions *p);
 /* The next sequence of a journal; 1 for one that is not there. */
 uint64_t positions_get(const struct positions *p, struct slice journal);
 void positions_set(struct positions *p, struct slice journal, uint64_t next);
+/* As positions_set(), by a delivery now. */
+void positions_deliver(struct positions *p, struct slice journal, uint64_t next);
+/* Up to which sequence losses were told; 0: none that stands before the position. */
+uint64_t positions_told(const struct positions *p, struct slice journal);
+void positions_tell(struct positions *p, struct slice journal, uint64_t seq);
 /* A journal that is no longer on disk needs no position. */
 void positions_forget(struct positions *p, struct slice journal);
 void positions_set_state(struct positions *p, enum sink_state state, const char *error);

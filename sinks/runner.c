@@ -94,6 +94,22 @@ static void flush(struct runner *n, bool now)
     }
 }
 
+static uint64_t told(void *ctx, struct slice journal)
+{
+    const struct runner *n = ctx;
+
+    return positions_told(&n->positions, journal);
+}
+
+/* On disk at once: between this and the next delivery a restart must not tell again. */
+static void tell(void *ctx, struct slice journal, uint64_t seq)
+{
+    struct runner *n = ctx;
+
+    positions_tell(&n->positions, journal, seq);
+    flush(n, true);
+}
+
 /* A single run waits a while for a sink that is away, and not for a person. */
 static bool gives_up(const struct runner *n)
 {
@@ -137,7 +153,7 @@ static bool ready(struct runner *n)
 static void settle(struct runner *n, struct slice journal, uint64_t next)
 {
     n->o->source->ops->settled(n->o->source, journal, next);
-    positions_set(&n->positions, journal, next);
+    positions_deliver(&n->positions, journal, next);
     n->progress_ms = clock_mono_ms();
 }
 
@@ -280,6 +296,8 @@ enum runner_end runner_run(const struct runner_options *o, struct err *ret_err)
         return RUNNER_GAVE_UP;
     }
     o->source->position = position;
+    o->source->told = told;
+    o->source->tell = tell;
     o->source->position_ctx = &n;
     flush(&n, true);
 

@@ -18,6 +18,13 @@ enum source_read {
 typedef bool (*source_position)(void *ctx, struct slice journal, uint64_t *ret_next,
                                 struct err *err);
 
+/*
+ * Losses of a journal that stand before where the sink stands: up to which sequence
+ * they were told (0: none), and a new one of those.
+ */
+typedef uint64_t (*source_told)(void *ctx, struct slice journal);
+typedef void (*source_tell)(void *ctx, struct slice journal, uint64_t seq);
+
 struct source;
 
 struct source_ops {
@@ -43,5 +50,7 @@ struct source_ops {
 struct source {
     const struct source_ops *ops;
     source_position position; /* set by whoever runs the source, before the first call */
+    source_told told;         /* both NULL: nobody remembers, a restart tells again */
+    source_tell tell;
     void *position_ctx;
 };

@@ -201,6 +201,13 @@ static enum sink_result write_span(struct sink *s, const struct span *span)
     return result;
 }
 
+static void assert_count(uint64_t n)
+{
+    if (subject->count) {
+        assert_int_equal(subject->count(J), n);
+    }
+}
+
 static void close_accepts_null(void **state)
 {
     (void)state;
@@ -217,7 +224,7 @@ static void what_was_written_is_there_after_opening_again(void **state)
     assert_int_equal(write_span(s, &span), SINK_OK);
     close_sink(&s);
     s = open_sink();
-    assert_int_equal(subject->count(J), 5);
+    assert_count(5);
 }
 
 static void the_position_of_an_unknown_journal_is_1(void **state)
@@ -338,7 +345,7 @@ static void a_type_nobody_knows_is_delivered(void **state)
     SINK *s = open_sink();
 
     assert_int_equal(write_span(s, &span), SINK_OK);
-    assert_int_equal(subject->count(J), 1);
+    assert_count(1);
 }
 
 static void bytes_that_are_no_record_are_rejected_and_nothing_of_their_span_is_there(void **state)

@@ -15,7 +15,7 @@ struct sink_subject {
     const struct sink_config *cfg;
     /* Make the destination empty, before each test. */
     void (*reset)(void);
-    /* Records of a journal at the destination now, in all. */
+    /* Records of a journal at the destination now, in all. NULL: it keeps nothing. */
     uint64_t (*count)(struct slice journal);
     bool forgets;      /* it cannot tell what it has: what is sent late twice is there twice */
     bool fences;       /* a second writer ends the first for good, until a person acts */

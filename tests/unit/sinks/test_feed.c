@@ -1,7 +1,6 @@
 #include "sinks/feed.h"
 
 #include <dirent.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,41 +8,28 @@
 
 #include "collector/journal/journal.h"
 #include "collector/journal/reader.h"
+#include "tests/unit/sinks/fake_folder.h"
 #include "tests/unit/sinks/sink_contract.h"
 #include "tests/unit/unit.h"
 
-static char dir[64];
+enum { PATH_SIZE = 4096 + 512 };
 static uint64_t stands; /* where the sink stands, of any journal */
 static struct feed_loss lost;
 static int losses;
+static uint64_t remembered; /* up to where losses were told */
 
-static int make_dir(void **state)
+static int begin(void **state)
 {
-    (void)state;
     stands = 1;
     losses = 0;
-    (void)snprintf(dir, sizeof(dir), "/tmp/hooktrail-feed-XXXXXX");
-    return mkdtemp(dir) ? 0 : -1;
-}
-
-static int remove_one(const char *path, const struct stat *st, int flag, struct FTW *at)
-{
-    (void)st;
-    (void)flag;
-    (void)at;
-    return remove(path);
-}
-
-static int remove_dir(void **state)
-{
-    (void)state;
-    return nftw(dir, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+    remembered = 0;
+    return fake_folder_begin(state);
 }
 
 static struct journal *open_journal(const char *role)
 {
     const struct journal_options o = {
-        .state_dir = dir,
+        .state_dir = fake_folder_path(),
         .role = role,
         .collector = "host-a",
         .durability = JOURNAL_FSYNC,
@@ -95,9 +81,23 @@ static void on_loss(void *ctx, const struct feed_loss *loss)
     losses++;
 }
 
+static uint64_t told(void *ctx, struct slice journal)
+{
+    (void)ctx;
+    (void)journal;
+    return remembered;
+}
+
+static void tell(void *ctx, struct slice journal, uint64_t seq)
+{
+    (void)ctx;
+    (void)journal;
+    remembered = seq;
+}
+
 static struct source *new_feed(size_t batch_records)
 {
-    const struct feed_options o = { .state_dir = dir,
+    const struct feed_options o = { .state_dir = fake_folder_path(),
                                     .sink = "test",
                                     .batch_records = batch_records,
                                     .batch_bytes = 1 << 20,
@@ -105,6 +105,8 @@ static struct source *new_feed(size_t batch_records)
     struct source *s = feed_open(&o);
 
     s->position = position;
+    s->told = told;
+    s->tell = tell;
     return s;
 }
 
@@ -181,15 +183,14 @@ static bool first_dir(void *ctx, const struct journal_info *info)
     return false;
 }
 
-/* Delete the oldest segment, as a hand or a too short retention would. */
-static void delete_oldest_segment(void)
+/* Where the oldest segment is. */
+static void oldest_segment(char ret_path[PATH_SIZE])
 {
     char folder[sizeof(((struct journal_info *)NULL)->dir)] = "";
     char oldest[300] = "";
-    char path[sizeof(folder) + sizeof(oldest)];
     struct err err;
 
-    assert_true(journal_list(dir, first_dir, folder, &err));
+    assert_true(journal_list(fake_folder_path(), first_dir, folder, &err));
 
     DIR *d = opendir(folder);
 
@@ -200,8 +201,37 @@ static void delete_oldest_segment(void)
         }
     }
     (void)closedir(d);
-    (void)snprintf(path, sizeof(path), "%s/%s", folder, oldest);
+    (void)snprintf(ret_path, PATH_SIZE, "%s/%s", folder, oldest);
+}
+
+/* As a hand or a too short retention would. */
+static void delete_oldest_segment(void)
+{
+    char path[PATH_SIZE];
+
+    oldest_segment(path);
     assert_int_equal(unlink(path), 0);
+}
+
+/* Turn a bit of the n-th record that names its thread, in the oldest segment. */
+static void damage_record(int n)
+{
+    static char bytes[128 * 1024];
+    char path[PATH_SIZE];
+    char *at = bytes;
+
+    oldest_segment(path);
+
+    FILE *f = fopen(path, "r+e");
+    size_t len = f ? fread(bytes, 1, sizeof(bytes), f) : 0;
+
+    for (int i = 0; at && i < n; i++) {
+        at = memmem(at + 1, len - (size_t)(at + 1 - bytes), "thread-1", 8);
+    }
+    assert_non_null(at);
+    assert_int_equal(fseek(f, at - bytes, SEEK_SET), 0);
+    assert_int_equal(fputc(*at ^ 1, f), *at ^ 1);
+    assert_int_equal(fclose(f), 0);
 }
 
 static void what_was_retired_before_delivery_is_told_once_and_passed(void **state)
@@ -227,6 +257,56 @@ static void what_was_retired_before_delivery_is_told_once_and_passed(void **stat
     journal_close(j);
 }
 
+static void what_is_damaged_is_told_and_passed(void **state)
+{
+    (void)state;
+    struct journal *j = open_journal("collect");
+    uint64_t last = fill(j, 20);
+    struct source *s = new_feed(1000);
+    size_t spans;
+
+    damage_record(5);
+    assert_int_equal(drain(s, &spans) + (lost.to - lost.from + 1), last);
+    assert_int_equal(losses, 1);
+    assert_string_equal(lost.cause, "damage");
+    assert_string_equal(lost.role, "collect");
+    assert_true(lost.from > 1 && lost.to >= lost.from && lost.to < last);
+    s->ops->close(s);
+    journal_close(j);
+}
+
+/* Nothing was delivered in between: the position has not moved. */
+static void a_restart_tells_only_what_was_not_told_before(void **state)
+{
+    (void)state;
+    struct journal *j = open_journal("collect");
+    struct source *s = new_feed(1000);
+    struct span span;
+    struct err err;
+    uint64_t told_to;
+
+    (void)fill(j, 400);
+    stands = 2;
+    delete_oldest_segment();
+    assert_int_equal(s->ops->next(s, &span, &err), SOURCE_SPAN);
+    assert_int_equal(losses, 1);
+    told_to = lost.to;
+    s->ops->close(s);
+
+    s = new_feed(1000);
+    assert_int_equal(s->ops->next(s, &span, &err), SOURCE_SPAN);
+    assert_int_equal(losses, 1);
+    s->ops->close(s);
+
+    delete_oldest_segment();
+    s = new_feed(1000);
+    assert_int_equal(s->ops->next(s, &span, &err), SOURCE_SPAN);
+    assert_int_equal(losses, 2);
+    assert_int_equal(lost.from, told_to + 1);
+    s->ops->close(s);
+    journal_close(j);
+}
+
 static void a_sink_that_is_new_to_a_journal_has_lost_nothing(void **state)
 {
     (void)state;
@@ -242,7 +322,7 @@ static void a_sink_that_is_new_to_a_journal_has_lost_nothing(void **state)
     journal_close(j);
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, make_dir, remove_dir)
+#define TEST(f) cmocka_unit_test_setup_teardown(f, begin, fake_folder_end)
 
 int main(void)
 {
@@ -251,6 +331,8 @@ int main(void)
         TEST(it_begins_where_the_sink_stands_and_a_rewind_asks_again),
         TEST(a_state_folder_without_journals_has_nothing_to_give),
         TEST(what_was_retired_before_delivery_is_told_once_and_passed),
+        TEST(what_is_damaged_is_told_and_passed),
+        TEST(a_restart_tells_only_what_was_not_told_before),
         TEST(a_sink_that_is_new_to_a_journal_has_lost_nothing),
     };
 

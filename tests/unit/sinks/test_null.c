@@ -1,6 +1,7 @@
 #include "sinks/null.h"
 
 #include "collector/base/log.h"
+#include "tests/unit/sinks/sink_contract.h"
 #include "tests/unit/unit.h"
 
 static int open_null(void **state)
@@ -49,12 +50,25 @@ static void open_refuses_a_target(void **state)
     log_error("forged", log_slice("in", SLICE("a\nlevel=error \"x\"")));
 }
 
+static void keep_nothing(void)
+{
+}
+
 int main(void)
 {
+    static const struct sink_config cfg = { .timeout_ms = 1000 };
+    static const struct sink_subject subject = {
+        .name = "sinks/null keeps the contract",
+        .ops = &sink_null_ops,
+        .cfg = &cfg,
+        .reset = keep_nothing,
+        .forgets = true,
+    };
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(write_accepts_every_record, open_null, close_null),
         cmocka_unit_test(open_refuses_a_target),
     };
 
-    return cmocka_run_group_tests_name("sinks/null", tests, NULL, NULL);
+    return sink_contract_run(&subject) +
+           cmocka_run_group_tests_name("sinks/null", tests, NULL, NULL);
 }
