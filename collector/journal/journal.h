@@ -29,7 +29,9 @@ struct journal; /* opaque */
 
 enum journal_durability {
     JOURNAL_FSYNC, /* settled once fdatasync has returned */
-    JOURNAL_WRITE, /* settled once in the page cache; synced every second, and at close */
+    /* Settled once in the page cache; synced every second, and at close. Readers see what is
+     * durable: up to that second later. */
+    JOURNAL_WRITE,
 };
 
 enum journal_full {

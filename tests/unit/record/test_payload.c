@@ -362,6 +362,56 @@ static void iteration_sees_every_value_in_order(void **state)
     }
 }
 
+/* All that is in an open container, closed at its end; odd items are passed by their length. */
+static void walk_open(struct json_value *container, struct buf *out)
+{
+    struct payload_iter it = payload_iter(*container);
+    struct json_value value;
+    struct slice key;
+
+    for (size_t i = 0; payload_next_open(&it, &key, &value); i++) {
+        bool nested = value.kind == JSON_KIND_OBJECT || value.kind == JSON_KIND_ARRAY;
+
+        if (nested && i % 2 == 0) {
+            walk_open(&value, out);
+        } else {
+            payload_close(&value);
+        }
+        buf_addf(out, "%.*s=%.*s|", SLICE_ARG(key), SLICE_ARG(value.raw));
+        payload_pass(&it, value);
+    }
+    container->raw.len = payload_walked(*container, &it);
+}
+
+static void an_open_walk_finds_the_end_of_each_container(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        const char *expected;
+    } cases[] = {
+        { "{}", "" },
+        { "[ ]", "" },
+        { "[[],[[1]]]", "=[]|=[[1]]|" },
+        { "{\"a\":{\"b\":[1,2]},\"c\":[{}],\"d\":3}",
+          "=1|=2|\"b\"=[1,2]|\"a\"={\"b\":[1,2]}|\"c\"=[{}]|\"d\"=3|" },
+        { " { \"a\" : [ \"]}\" , 1 ] , \"b\" : 2 } ", "=\"]}\"|=1|\"a\"=[ \"]}\" , 1 ]|\"b\"=2|" },
+        { "[{\"x\":\"\\\"]\"}, {\"y\":[]}, [ {} ] ]",
+          "\"x\"=\"\\\"]\"|={\"x\":\"\\\"]\"}|={\"y\":[]}|={}|=[ {} ]|" },
+    };
+
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        CLEANUP(buf_done) struct buf out;
+        struct json_value v = checked(cases[i].text);
+        size_t len = v.raw.len;
+
+        buf_init(&out, 1024);
+        walk_open(&v, &out);
+        assert_string_equal(buf_cstr(&out), cases[i].expected);
+        assert_int_equal(v.raw.len, len);
+    }
+}
+
 static void iteration_does_not_need_the_key(void **state)
 {
     (void)state;
@@ -567,6 +617,7 @@ int main(void)
         cmocka_unit_test(get_finds_the_first_member_of_a_name),
         cmocka_unit_test(get_in_what_is_no_object_finds_nothing),
         cmocka_unit_test(iteration_sees_every_value_in_order),
+        cmocka_unit_test(an_open_walk_finds_the_end_of_each_container),
         cmocka_unit_test(iteration_does_not_need_the_key),
         cmocka_unit_test(a_string_is_read_with_its_escapes_resolved),
         cmocka_unit_test(a_string_without_escapes_is_not_copied),
