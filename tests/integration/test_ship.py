@@ -98,6 +98,11 @@ def wait_for(condition, seconds=20):
         time.sleep(0.02)
 
 
+def wait_delivered(state, journal, last, sink="sqlite"):
+    file = state / "sinks" / f"{sink}.positions.json"
+    wait_for(lambda: file.exists() and positions(state, sink)["positions"].get(journal, 0) > last)
+
+
 def test_what_is_in_the_journals_is_in_the_store_once(state, fill):
     journal, last = fill(state, 1000)
     ship_once(state)
@@ -131,8 +136,7 @@ def test_killed_at_random_moments_it_stores_each_record_once(state, fill):
 def test_it_follows_a_journal_that_grows_and_stops_on_term(state, fill):
     with Ship(state) as ship:
         journal, last = fill(state, 50)
-        wait_for(lambda: (state / "hooktrail.db").exists())
-        wait_for(lambda: positions(state)["positions"].get(journal, 0) > last)
+        wait_delivered(state, journal, last)
         ship.send_signal(signal.SIGTERM)
         assert ship.wait(timeout=10) == 0
     assert_whole(state, journal, last)
@@ -251,3 +255,122 @@ def test_a_newer_store_is_refused_in_words(state):
     done = hooktrail(state, "ship", "--once", timeout=120)
     assert done.returncode == 3
     assert "version 99" in done.stderr
+
+
+def test_status_shows_who_ships_and_how_far_each_sink_is(state, fill):
+    journal, last = fill(state, 20)
+    waiting = json.loads(hooktrail(state, "status", "--json").stdout)
+    assert waiting["sinks"] == [{"sink": "sqlite", "state": "not started", "lag": waiting["sinks"][0]["lag"],
+                                 "dead": 0, "dead_ever": 0}]
+    assert waiting["sinks"][0]["lag"] >= last
+    with Ship(state) as ship:
+        wait_delivered(state, journal, last)
+        status = json.loads(hooktrail(state, "status", "--json").stdout)
+        assert {"role": "ship", "state": "running", "pid": ship.pid} in status["roles"]
+        sink, = status["sinks"]
+        assert (sink["state"], sink["lag"], sink["dead"]) == ("ok", 0, 0)
+        assert "error" not in sink and sink["delivered"] <= sink["time"]
+        ship.kill()
+    died = hooktrail(state, "status", "--json")
+    assert died.returncode == 1 and json.loads(died.stdout)["roles"][1]["state"] == "died"
+    ship_once(state)
+    assert json.loads(hooktrail(state, "status", "--json").stdout)["roles"][1]["state"] == "not running"
+
+
+def test_the_last_error_of_a_broken_sink_stands_in_status(state, fill):
+    ship_once(state)
+    with sqlite3.connect(state / "hooktrail.db") as db:
+        db.execute("ALTER TABLE hook_evaluation DROP COLUMN run_id")
+    db.close()
+    fill(state, 5)
+    assert hooktrail(state, "ship", "--once").returncode == 3
+    status = hooktrail(state, "status", "--json")
+    sink, = json.loads(status.stdout)["sinks"]
+    assert status.returncode == 1 and sink["state"] == "broken" and "run_id" in sink["error"]
+    assert sink["error"] in hooktrail(state, "status").stdout
+
+
+def test_sighup_takes_a_new_sink_and_refuses_a_faulty_file(state, fill, tmp_path):
+    config = tmp_path / "hooktrail.yaml"
+    config.write_text("sinks: {sqlite: {}}\n")
+    journal, last = fill(state, 10)
+    with Ship(state, config) as ship:
+        wait_delivered(state, journal, last)
+        config.write_text("sinks: {sqlite: {}, \"null\": {}}\n")
+        ship.send_signal(signal.SIGHUP)
+        wait_delivered(state, journal, last, "null")
+        config.write_text("sinks: {sqlite: {no_such_key: 1}}\n")
+        ship.send_signal(signal.SIGHUP)
+        wait_for(lambda: ship.stderr.readline().startswith("level=error msg=\"configuration not taken"))
+        journal, last = fill(state, 10)
+        for sink in ("sqlite", "null"):
+            wait_delivered(state, journal, last, sink)
+        ship.send_signal(signal.SIGTERM)
+        assert ship.wait(timeout=10) == 0
+    assert_whole(state, journal, last)
+
+
+def test_deadletter_touches_the_letters_of_the_named_sink_alone(state, fill):
+    _, last = fill(state, 10, 5)
+    ship_once(state)
+    letters = state / "deadletters"
+    (letters / "other.ndjson").write_bytes((letters / "sqlite.ndjson").read_bytes())
+
+    def of(*args):
+        listed = json.loads(hooktrail(state, "deadletter", "list", "--json", *args).stdout)["dead_letters"]
+        return sorted(d["sink"] for d in listed)
+
+    assert of() == ["other", "other", "sqlite", "sqlite"]
+    assert of("--sink", "other") == ["other", "other"]
+    assert of("--sink", "nobody") == []
+    assert hooktrail(state, "deadletter", "drop", "--all", "--sink", "other").returncode == 0
+    assert of() == ["sqlite", "sqlite"]
+
+
+def test_a_letter_that_is_no_json_is_listed_shown_and_sent_again(state, fill):
+    journal, last = fill(state, 10, 5)
+    ship_once(state)
+    letters = state / "deadletters/sqlite.ndjson"
+    first, rest = letters.read_text().split("\n", 1)
+    plain = json.dumps(json.loads(first)["record"], separators=(",", ":"))
+    deep = json.loads(first)
+    del deep["record"]
+    letters.write_text(json.dumps({**deep, "record_hex": plain.encode().hex()}) + "\n" + rest)
+
+    listed = json.loads(hooktrail(state, "deadletter", "list", "--json").stdout)["dead_letters"]
+    assert len(listed) == 2
+    assert hooktrail(state, "deadletter", "show", f"{journal}:{deep['seq']}").stdout == plain + "\n"
+    assert "2 refused again" in hooktrail(state, "deadletter", "retry", "--all").stdout
+
+
+@pytest.mark.parametrize("delivered", (True, False), ids=("delivered", "not yet"))
+def test_the_journal_of_the_commands_is_retired_once_it_is_delivered(state, fill, tmp_path, delivered):
+    config = tmp_path / "hooktrail.yaml"
+    config.write_text("journal: {keep_hours: 0}\n")
+    journal, _ = fill(state, 1800)  # more than one segment
+    folder = state / "journals/cli" / journal
+    before = len(list(folder.glob("*.seg")))
+    assert before > 1
+    if delivered:
+        ship_once(state, config=config)
+    assert hooktrail(state, "token", "create", "t", "--scope", "query", config=config).returncode == 0
+    assert (len(list(folder.glob("*.seg"))) < before) is delivered
+
+
+def test_a_loss_is_told_once_although_ship_starts_again_before_it_delivers(state, fill):
+    fill(state, 100)
+    ship_once(state)
+    journal, last = fill(state, 1800)
+    segments = sorted((state / "journals/cli" / journal).glob("*.seg"))
+    segments[0].unlink()
+    with sqlite3.connect(state / "hooktrail.db") as db:
+        db.execute("ALTER TABLE tool_execution RENAME TO away")
+    db.close()
+    for _ in range(2):
+        assert hooktrail(state, "ship", "--once").returncode == 3
+    with sqlite3.connect(state / "hooktrail.db") as db:
+        db.execute("ALTER TABLE away RENAME TO tool_execution")
+    db.close()
+    ship_once(state)
+    ship_once(state)
+    assert query(state, "SELECT count(*) FROM audit_record WHERE type = 'gap' AND cause = 'retired'") == [(1,)]
