@@ -3,7 +3,10 @@
 #include "collector/base/log.h"
 #include "collector/journal/reader.h"
 
-enum { JOURNALS_MAX = 256 }; /* of one machine; a journal beyond counts as unshipped */
+enum {
+    JOURNALS_MAX = 256, /* of one machine; a journal beyond counts as unshipped */
+    LOOK_MAX = 10000,   /* records of a journal whose types are looked at */
+};
 
 struct position {
     struct id journal;
@@ -30,6 +33,36 @@ static bool on_position(void *ctx, const struct store_position *p)
     return m->n < JOURNALS_MAX;
 }
 
+/* A checkpoint or a registry is nothing that an answer could lack. */
+static bool counts(enum record_type type)
+{
+    return type == RECORD_HOOK_EVALUATION || type == RECORD_TOOL_EXECUTION;
+}
+
+/*
+ * How many of the records from next_seq on count. What is far behind, or cannot be read, is
+ * taken to count: too much is told rather than too little.
+ */
+static uint64_t behind_in(const struct journal_info *info, uint64_t next_seq)
+{
+    uint64_t behind = info->durable_seq - next_seq + 1;
+    struct journal_reader *r = NULL;
+    struct journal_frame frame;
+    struct err err;
+
+    if (behind > LOOK_MAX || !journal_reader_open(info->dir, next_seq, &r, &err)) {
+        return behind;
+    }
+    for (uint64_t seq = next_seq; seq <= info->durable_seq; seq++) {
+        if (journal_reader_next(r, &frame, &err) != JOURNAL_READ_FRAME) {
+            break;
+        }
+        behind -= !counts(frame.type);
+    }
+    journal_reader_close(r);
+    return behind;
+}
+
 static bool on_journal(void *ctx, const struct journal_info *info)
 {
     struct measuring *m = ctx;
@@ -44,7 +77,7 @@ static bool on_journal(void *ctx, const struct journal_info *info)
         next_seq = info->first_seq;
     }
     if (info->durable_seq >= next_seq) {
-        m->behind += info->durable_seq - next_seq + 1;
+        m->behind += behind_in(info, next_seq);
     }
     return true;
 }

@@ -335,6 +335,7 @@ static void feed_rewind(struct source *s)
 {
     struct feed *f = from_source(s);
 
+    f->listed_ms = 0; /* what has come meanwhile is seen at once */
     for (size_t i = 0; i < f->n; i++) {
         close_seat(f->seats[i]);
         f->seats[i]->placed = false;

@@ -18,6 +18,7 @@ struct runner {
     struct pump pump;
     struct positions positions;
     bool placed;         /* the source knows where the open sink stands */
+    bool ending;         /* asked to end when done: a last look at everything was begun */
     int64_t progress_ms; /* monotonic: something was delivered, or nothing was to do */
     int64_t next_cut_ms; /* monotonic: look for what is due */
     bool cutting;
@@ -113,6 +114,9 @@ static void tell(void *ctx, struct slice journal, uint64_t seq)
 /* A single run waits a while for a sink that is away, and not for a person. */
 static bool gives_up(const struct runner *n)
 {
+    if (stop_when_done_asked(n->o->stop) && n->pump.health != PUMP_OK) {
+        return true;
+    }
     return n->o->once &&
            (n->pump.health == PUMP_BROKEN || clock_mono_ms() - n->progress_ms > n->o->patience_ms);
 }
@@ -234,6 +238,10 @@ static bool turn(struct runner *n)
     struct span span;
     struct pump_step step;
 
+    if (stop_when_done_asked(n->o->stop) && !n->ending) {
+        n->ending = true;
+        n->placed = false;
+    }
     if (!ready(n)) {
         return false;
     }
@@ -247,7 +255,7 @@ static bool turn(struct runner *n)
         flush(n, false);
         return false;
     case SOURCE_WAIT:
-        if (n->o->once && !n->cutting) {
+        if ((n->o->once && !n->cutting) || n->ending) {
             return true;
         }
         if (!n->cutting) {
@@ -269,7 +277,7 @@ static enum runner_end run_rounds(struct runner *n)
             return RUNNER_DELIVERED;
         }
         if (gives_up(n)) {
-            return RUNNER_GAVE_UP;
+            return n->o->once ? RUNNER_GAVE_UP : RUNNER_STOPPED;
         }
     }
     return RUNNER_STOPPED;

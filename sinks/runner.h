@@ -31,8 +31,8 @@ struct runner_options {
 };
 
 enum runner_end {
-    RUNNER_STOPPED,   /* it was asked to */
-    RUNNER_DELIVERED, /* once: everything is there */
+    RUNNER_STOPPED,   /* it was asked to; or asked to end when done, and its sink is away */
+    RUNNER_DELIVERED, /* once, or asked to end when done: everything is there */
     RUNNER_GAVE_UP,   /* once: the sink could not be reached, or refuses us */
 };
 

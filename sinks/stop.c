@@ -10,6 +10,7 @@
 bool stop_init(struct stop *s, struct err *err)
 {
     s->asked = false;
+    s->ending = false;
     s->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     return s->fd >= 0 || err_errno(err, errno, "eventfd");
 }
@@ -29,6 +30,16 @@ void stop_ask(struct stop *s)
 bool stop_asked(const struct stop *s)
 {
     return s->asked;
+}
+
+void stop_when_done(struct stop *s)
+{
+    s->ending = true;
+}
+
+bool stop_when_done_asked(const struct stop *s)
+{
+    return s->ending;
 }
 
 bool stop_pause(struct stop *s, int64_t pause_ms)

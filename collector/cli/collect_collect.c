@@ -323,6 +323,7 @@ static int run(const struct cli *cli, int argc, char **argv)
     if (!role.config) {
         return CLI_USAGE;
     }
+    log_set_role("collect");
     sets_init(&role.sets);
 
     int code = run_role(cli, &role);

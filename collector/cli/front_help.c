@@ -9,7 +9,8 @@ static const char run_help[] =
     "Run collect, ship and serve as child processes: all that one machine needs.\n"
     "A role that ends is started again, after a pause that grows from 0.2 to 30 seconds.\n"
     "SIGHUP makes all of them load hooks and configuration again. SIGTERM and Ctrl-C\n"
-    "end them in order: what was accepted is stored first. A second one does not wait.\n"
+    "end them in order: chains that run get 5 seconds, and what was accepted is stored\n"
+    "first. A second one, a second later or more, does not wait.\n"
     "\n"
     "Exit codes: 0 ended as asked; 2 refused (a faulty configuration; it runs already);\n"
     "3 could not.\n";

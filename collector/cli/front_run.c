@@ -2,7 +2,11 @@
  * run: a supervisor of collect, ship and serve.
  *
  *     start ─▶ running ─(ends)─▶ pause, twice as long each time ─▶ start
- *                  └─ TERM, INT: TERM to all, at most GRACE_MS, then KILL
+ *                  └─ TERM, INT: TERM to collect; when it has ended, TERM to ship,
+ *                     which delivers what collect closed with, and to serve
+ *
+ * Each of the two has GRACE_MS, then it is killed. A second signal kills at once, but
+ * not within SAME_MS: Ctrl-C often comes twice, from the terminal and from a script.
  *
  * One thread, one poll on a signalfd. Children are told by the kernel when we die,
  * so that kill -9 of the supervisor leaves nothing behind.
@@ -27,12 +31,14 @@
 #include "collector/base/fs.h"
 #include "collector/base/log.h"
 
+enum { COLLECT, SHIP, SERVE, ROLES }; /* in the order of s->children */
+
 enum {
-    ROLES = 3,
     PAUSE_FIRST_MS = 200,
     PAUSE_MAX_MS = 30 * 1000,
     STEADY_MS = 60 * 1000, /* who ran so long begins again with the shortest pause */
     GRACE_MS = 15 * 1000,  /* a journal settles within 5 s, a batch within 10 */
+    SAME_MS = 1000,        /* signals to end that come together are one */
     ANSWER_BYTES = 8192,   /* of `config --get` */
 };
 
@@ -52,6 +58,8 @@ struct supervisor {
     int signals;     /* signalfd */
     sigset_t before; /* mask that children get */
     bool stopping;
+    bool told_all; /* ship and serve too, not collect alone */
+    int64_t stop_ms;
     int64_t kill_at_ms;
     int code; /* exit code of ours */
 };
@@ -90,19 +98,24 @@ static void start(struct supervisor *s, struct child *c)
     c->started_ms = clock_mono_ms();
     if (pid < 0) {
         c->start_at_ms = c->started_ms + PAUSE_MAX_MS;
-        log_error("cannot start a role, will retry", log_str("role", c->role),
+        log_error("cannot start a role, will retry", log_str("child", c->role),
                   log_str("err", strerror(errno)));
         return;
     }
     c->pid = pid;
 }
 
+static void signal_one(const struct child *c, int signal)
+{
+    if (c->pid > 0) {
+        (void)kill(c->pid, signal);
+    }
+}
+
 static void signal_all(const struct supervisor *s, int signal)
 {
     for (size_t i = 0; i < ROLES; i++) {
-        if (s->children[i].pid > 0) {
-            (void)kill(s->children[i].pid, signal);
-        }
+        signal_one(&s->children[i], signal);
     }
 }
 
@@ -111,9 +124,31 @@ static void stop(struct supervisor *s, int code)
     if (!s->stopping) {
         s->stopping = true;
         s->code = code;
+        s->stop_ms = clock_mono_ms();
+        s->kill_at_ms = s->stop_ms + GRACE_MS;
+        signal_one(&s->children[COLLECT], SIGTERM);
+    }
+}
+
+/* Once collect has ended, the others may: there is nothing more to come for them. */
+static void stop_rest(struct supervisor *s)
+{
+    if (s->stopping && !s->told_all && s->children[COLLECT].pid == 0) {
+        s->told_all = true;
         s->kill_at_ms = clock_mono_ms() + GRACE_MS;
         signal_all(s, SIGTERM);
     }
+}
+
+/* Whoever was told to end and has not. */
+static void kill_late(struct supervisor *s)
+{
+    if (s->told_all) {
+        signal_all(s, SIGKILL);
+    } else {
+        signal_one(&s->children[COLLECT], SIGKILL);
+    }
+    s->kill_at_ms = clock_mono_ms() + GRACE_MS;
 }
 
 /* A child ended: say so, and when it comes again. */
@@ -127,7 +162,7 @@ static void on_end(struct supervisor *s, struct child *c, int status)
         return;
     }
     if (exited && WEXITSTATUS(status) == FRONT_USAGE) {
-        log_error("a role refuses to run; ending all", log_str("role", c->role));
+        log_error("a role refuses to run; ending all", log_str("child", c->role));
         stop(s, FRONT_USAGE);
         return;
     }
@@ -138,7 +173,7 @@ static void on_end(struct supervisor *s, struct child *c, int status)
     }
     c->start_at_ms = now + c->pause_ms;
     log_warn(
-        "a role ended, will be started again", log_str("role", c->role),
+        "a role ended, will be started again", log_str("child", c->role),
         log_i64(exited ? "exit_code" : "signal", exited ? WEXITSTATUS(status) : WTERMSIG(status)),
         log_i64("pause_ms", c->pause_ms));
 }
@@ -161,7 +196,7 @@ static void on_signal(struct supervisor *s, int signal)
         log_info("loading configuration and hooks again");
         signal_all(s, SIGHUP);
     } else if (signal == SIGTERM || signal == SIGINT) {
-        if (s->stopping) {
+        if (s->stopping && clock_mono_ms() - s->stop_ms >= SAME_MS) {
             signal_all(s, SIGKILL);
         }
         stop(s, FRONT_DONE);
@@ -186,8 +221,7 @@ static int start_due(struct supervisor *s)
 
     if (s->stopping) {
         if (now >= s->kill_at_ms) {
-            signal_all(s, SIGKILL);
-            s->kill_at_ms = now + GRACE_MS;
+            kill_late(s);
         }
         return clock_left_ms(s->kill_at_ms);
     }
@@ -215,6 +249,7 @@ static int supervise(struct supervisor *s)
             on_signal(s, (int)info.ssi_signo);
         }
         reap(s);
+        stop_rest(s);
     }
     return s->code;
 }
@@ -239,7 +274,7 @@ static bool ask(const struct supervisor *s, const char *key, char ret[ANSWER_BYT
 
     if (pid == 0) {
         (void)dup2(ends[1], STDOUT_FILENO);
-        become(s, s->children[0].program, command);
+        become(s, s->children[COLLECT].program, command);
     }
     (void)close(ends[1]);
     for (ssize_t n = 1; pid > 0 && n > 0 && len < ANSWER_BYTES - 1;) {
@@ -361,7 +396,9 @@ static int fail(const struct err *err)
 
 int front_run(const struct front_globals *g, int argc, char **argv)
 {
-    static const char *const roles[ROLES] = { "collect", "ship", "serve" };
+    static const char *const roles[ROLES] = {
+        [COLLECT] = "collect", [SHIP] = "ship", [SERVE] = "serve"
+    };
     struct supervisor s = { .globals = g, .self = getpid(), .signals = -1 };
     char state[ANSWER_BYTES];
     struct err err;
@@ -390,6 +427,7 @@ int front_run(const struct front_globals *g, int argc, char **argv)
     if (!say_hello(&s, state)) {
         return FRONT_FAILED;
     }
+    log_set_role("run");
     code = supervise(&s);
     (void)close(s.signals);
     return code;

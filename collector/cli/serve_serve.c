@@ -225,6 +225,8 @@ static int run(const struct cli *cli, int argc, char **argv)
         return cli_usage(cli, "takes no operand");
     }
 
+    log_set_role("serve");
+
     struct config *c = cli_config(cli);
 
     if (!c) {

@@ -170,6 +170,11 @@ bool fleet_is_done(struct fleet *f)
     return true;
 }
 
+void fleet_finish(struct fleet *f)
+{
+    stop_when_done(&f->stop);
+}
+
 enum runner_end fleet_stop(struct fleet *f)
 {
     enum runner_end worst = RUNNER_STOPPED;

@@ -19,5 +19,8 @@ bool fleet_start(const struct config *c, bool once, struct audit *audit, struct 
 /* Have all threads ended by themselves (once)? */
 bool fleet_is_done(struct fleet *f);
 
+/* Ask all to end when everything that is there now has been delivered. */
+void fleet_finish(struct fleet *f);
+
 /* Ask all to stop, wait for them, release. The worst end of a sink; NULL is accepted. */
 enum runner_end fleet_stop(struct fleet *f);

@@ -24,6 +24,7 @@ enum {
     RETIRE_MS = 10000,
     MIB = 1024 * 1024,
     QUEUE_BYTES = MIB,
+    FINISH_MS = 2 * 1000, /* for what collect closed with, before it stops */
     LOADER_TIMEOUT_MS = 10 * 1000,
 };
 
@@ -63,6 +64,17 @@ static int wait_for_signal(const sigset_t *set, const struct config *c, struct a
         }
     }
     return signal < 0 ? 0 : signal;
+}
+
+/* Deliver what is there, for a moment. Another signal ends the moment. */
+static void finish(const sigset_t *set, struct fleet *f)
+{
+    const struct timespec pause = { .tv_nsec = LOOK_EVERY_MS * 1000000L };
+    int64_t end_ms = clock_mono_ms() + FINISH_MS;
+
+    fleet_finish(f);
+    while (!fleet_is_done(f) && clock_left_ms(end_ms) > 0 && sigtimedwait(set, NULL, &pause) < 0) {
+    }
 }
 
 /* One ship a state folder: two would race for the same positions. */
@@ -130,6 +142,9 @@ static bool ship_with(const struct config *c, bool once, const sigset_t *set, in
     if (started) {
         log_info("shipping", log_str("state", c->state), log_i64("sinks", (int64_t)c->n_sinks));
         *ret_signal = wait_for_signal(set, c, &audit, fleet);
+        if (*ret_signal == SIGTERM || *ret_signal == SIGINT) {
+            finish(set, fleet);
+        }
         *ret_end = fleet_stop(fleet);
         retire(c, &audit);
     }
@@ -299,6 +314,8 @@ static int run(const struct cli *cli, int argc, char **argv)
     if (first < argc || (!from_kafka && strcmp(source, "journals") != 0)) {
         return cli_usage(cli, first < argc ? "takes no operand" : "--source: journals or kafka");
     }
+
+    log_set_role("ship");
 
     struct config *c = cli_config(cli);
 

@@ -4,15 +4,19 @@
 usage: play.py SOCKET SESSION.ndjson [THREAD]
 
 Each line of the session is a dispatch request; @THREAD@ in it becomes the id of a new
-thread, which is printed last, alone on its line. Exit 1: the collector refused a request.
+thread, which is printed last, alone on its line. Exit 1: the collector refused a request;
+3: it cannot be reached, or was stopped meanwhile; 130: interrupted.
 """
 import http.client
 import json
+import os
 import socket
 import sys
 import time
 
 COLORS = {"pass": 32, "allow": 32, "ask": 33, "reject": 31, "deny": 31, "error": 31}
+
+IN_COLOR = sys.stderr.isatty() and not os.environ.get("NO_COLOR")
 
 
 class UnixConnection(http.client.HTTPConnection):
@@ -28,7 +32,7 @@ class UnixConnection(http.client.HTTPConnection):
 
 def colored(word, width):
     text = word.ljust(width)
-    return f"\033[{COLORS.get(word, 0)}m{text}\033[0m" if sys.stderr.isatty() else text
+    return f"\033[{COLORS.get(word, 0)}m{text}\033[0m" if IN_COLOR else text
 
 
 def tell(number, total, request, result, seconds):
@@ -52,7 +56,12 @@ def play(path, lines, thread):
     for number, line in enumerate(lines, 1):
         body = line.replace("@THREAD@", thread)
         begun = time.monotonic()
-        status, answer = post(connection, body.encode())
+        try:
+            status, answer = post(connection, body.encode())
+        except (OSError, http.client.HTTPException) as error:
+            print(f"play: the collector went away, after {number - 1} of {len(lines)} events "
+                  f"({error})", file=sys.stderr)
+            return 3
         if status != 200:
             print(f"play: request {number}: {status}: {answer.decode(errors='replace')}",
                   file=sys.stderr)
@@ -70,10 +79,10 @@ def main():
     thread = sys.argv[3] if len(sys.argv) == 4 else time.strftime("incident-%Y%m%d-%H%M%S")
     try:
         code = play(sys.argv[1], lines, thread)
-    except OSError as error:
-        print(f"play: {sys.argv[1]}: {error}", file=sys.stderr)
-        return 3
-    print(thread)
+    except KeyboardInterrupt:
+        return 130
+    if code == 0:
+        print(thread)
     return code
 
 

@@ -121,7 +121,7 @@ def test_a_role_that_is_killed_comes_back(supervisor):
     after = wait_for(lambda: children(supervisor.pid).get("collect") not in (None, before["collect"])
                      and children(supervisor.pid))
     assert after["ship"] == before["ship"] and after["serve"] == before["serve"]
-    assert 'role="collect" signal=9' in supervisor.log.read_text()
+    assert 'child="collect" signal=9' in supervisor.log.read_text()
 
 
 def test_when_the_supervisor_is_killed_nothing_goes_on(supervisor):

@@ -1,0 +1,116 @@
+#include "collector/base/log.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tests/unit/unit.h"
+
+enum { LINE_BYTES = 1024 };
+
+/* What `log` writes to stderr, which is a pipe meanwhile. */
+static void capture(void (*log)(void), char ret[LINE_BYTES])
+{
+    int ends[2];
+    int before = dup(STDERR_FILENO);
+
+    assert_int_equal(pipe(ends), 0);
+    (void)dup2(ends[1], STDERR_FILENO);
+    log();
+    (void)dup2(before, STDERR_FILENO);
+    (void)close(before);
+    (void)close(ends[1]);
+
+    ssize_t n = read(ends[0], ret, LINE_BYTES - 1);
+
+    (void)close(ends[0]);
+    ret[n > 0 ? n : 0] = '\0';
+}
+
+static void log_pairs(void)
+{
+    log_warn("sink not opened", log_str("err", "a \"b\"\nlevel=error"), log_i64("n", -3));
+}
+
+/* As systemd does for a service: it names the stream, and the service inherits it. */
+static void log_to_the_journal(void)
+{
+    char stream[64];
+    struct stat st;
+
+    (void)fstat(STDERR_FILENO, &st);
+    (void)snprintf(stream, sizeof(stream), "%ju:%ju", (uintmax_t)st.st_dev, (uintmax_t)st.st_ino);
+    (void)setenv("JOURNAL_STREAM", stream, 1);
+    log_set_role("ship");
+    log_pairs();
+    (void)unsetenv("JOURNAL_STREAM");
+}
+
+static void log_beside_the_journal(void)
+{
+    (void)setenv("JOURNAL_STREAM", "1:1", 1);
+    log_set_role("serve");
+    log_pairs();
+    (void)unsetenv("JOURNAL_STREAM");
+}
+
+static const char pairs[] = "level=warn msg=\"sink not opened\" "
+                            "err=\"a \\x22b\\x22\\x0alevel=error\" n=-3\n";
+
+static void a_command_tells_neither_time_nor_role(void **state)
+{
+    (void)state;
+    char line[LINE_BYTES];
+
+    capture(log_pairs, line);
+
+    assert_string_equal(line, pairs);
+}
+
+static void a_role_tells_time_and_role_first(void **state)
+{
+    (void)state;
+    char line[LINE_BYTES];
+    size_t time_chars = sizeof("time=2026-11-30T14:00:00.000001Z ") - 1;
+
+    capture(log_beside_the_journal, line);
+
+    assert_memory_equal(line, "time=2", 6);
+    assert_memory_equal(line + time_chars - 2, "Z role=serve level=warn ", 24);
+    assert_string_equal(strstr(line, "level="), pairs);
+}
+
+static void systemd_has_the_time_already(void **state)
+{
+    (void)state;
+    char line[LINE_BYTES];
+
+    capture(log_to_the_journal, line);
+
+    assert_memory_equal(line, "role=ship level=warn ", 21);
+}
+
+static void what_is_below_the_least_level_is_not_written(void **state)
+{
+    (void)state;
+    char line[LINE_BYTES];
+
+    log_set_level(LOG_ERROR);
+    capture(log_pairs, line);
+    log_set_level(LOG_INFO);
+
+    assert_string_equal(line, "");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_command_tells_neither_time_nor_role),
+        cmocka_unit_test(a_role_tells_time_and_role_first),
+        cmocka_unit_test(systemd_has_the_time_already),
+        cmocka_unit_test(what_is_below_the_least_level_is_not_written),
+    };
+
+    return cmocka_run_group_tests_name("base/log", tests, NULL, NULL);
+}
