@@ -92,6 +92,10 @@ $(OBJ)/tests/bench/%: $(OBJ)/tests/bench/%.o $(OBJ)/tests/bench/events.o $(FAKES
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LIBS) -lcmocka
 $(OBJ)/tests/unit/base/test_fs: WRAP := -Wl,--wrap=fsync
 
+# ONLY="a d": some of them, by their letters.
+bench: all $(BENCH)
+	@/usr/bin/python3 tests/bench/run.py $(OUT) $(ONLY)
+
 # Drivers against real servers; the integration tests start those.
 LIVE     := $(patsubst %.c,$(OBJ)/%,$(wildcard tests/live/*.c))
 $(OBJ)/tests/live/%: $(OBJ)/tests/live/%.o $(FAKES) $(ARCHIVES)

@@ -1,7 +1,7 @@
 /*
  * bench_dispatch: requests a second over a Unix socket, with keep-alive.
  *
- *     bench_dispatch load SOCKET BODY-FILE CONNECTIONS SECONDS [PATH]
+ *     bench_dispatch load SOCKET BODY-FILE CONNECTIONS SECONDS [REQUESTS]
  *     bench_dispatch echo SOCKET              a bare libmicrohttpd that answers the body
  *     bench_dispatch spawn SOCKET PROGRAM…    the same, once PROGRAM has run: a bare
  *                                             posix_spawn and wait, a thread a connection
@@ -184,7 +184,9 @@ static void report(int64_t elapsed_us)
                  samples[n_samples * 99 / 100]);
 }
 
-static void load(struct connection *all, size_t n, struct slice request, int64_t seconds)
+/* Until the seconds are over or the requests answered, whatever comes first. */
+static void load(struct connection *all, size_t n, struct slice request, int64_t seconds,
+                 size_t requests)
 {
     int ep = epoll_create1(EPOLL_CLOEXEC);
     int64_t begin_us = clock_mono_us();
@@ -196,7 +198,7 @@ static void load(struct connection *all, size_t n, struct slice request, int64_t
         (void)epoll_ctl(ep, EPOLL_CTL_ADD, all[i].fd, &e);
         send_request(&all[i], request);
     }
-    while (clock_mono_us() < end_us && n_samples < MAX_SAMPLES) {
+    while (clock_mono_us() < end_us && n_samples < requests) {
         struct epoll_event events[64];
         int got = epoll_wait(ep, events, 64, 1000);
 
@@ -214,7 +216,7 @@ static void load(struct connection *all, size_t n, struct slice request, int64_t
 }
 
 static int run_load(const char *socket_path, const char *body_path, size_t n, int64_t seconds,
-                    const char *path)
+                    size_t requests)
 {
     static char body[REPLY_BYTES];
     FILE *f = fopen(body_path, "re");
@@ -224,13 +226,13 @@ static int run_load(const char *socket_path, const char *body_path, size_t n, in
 
     samples = xcalloc(MAX_SAMPLES + 64, sizeof(*samples));
     buf_init(&request, 2 * REPLY_BYTES);
-    buf_addf(&request, "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: %zu\r\n\r\n", path,
-             len);
+    buf_addf(&request,
+             "POST /v1/dispatch HTTP/1.1\r\nHost: localhost\r\nContent-Length: %zu\r\n\r\n", len);
     buf_add(&request, (struct slice){ .ptr = body, .len = len });
     for (size_t i = 0; i < n; i++) {
         all[i].fd = unix_socket(socket_path, false);
     }
-    load(all, n, buf_slice(&request), seconds);
+    load(all, n, buf_slice(&request), seconds, requests < MAX_SAMPLES ? requests : MAX_SAMPLES);
     return 0;
 }
 
@@ -246,9 +248,10 @@ int main(int argc, char **argv)
         size_t n = strtoul(argv[4], NULL, 10);
 
         return run_load(argv[2], argv[3], n < MAX_CONNECTIONS ? n : MAX_CONNECTIONS,
-                        strtol(argv[5], NULL, 10), argc > 6 ? argv[6] : "/v1/dispatch");
+                        strtol(argv[5], NULL, 10),
+                        argc > 6 ? strtoul(argv[6], NULL, 10) : MAX_SAMPLES);
     }
     (void)fprintf(stderr, "usage: bench_dispatch echo SOCKET | spawn SOCKET PROGRAM... | "
-                          "load SOCKET BODY-FILE CONNECTIONS SECONDS [PATH]\n");
+                          "load SOCKET BODY-FILE CONNECTIONS SECONDS [REQUESTS]\n");
     return 2;
 }
