@@ -17,7 +17,6 @@
 
 enum {
     ANCHORS_MAX = 256,             /* of one document */
-    CHUNK_BYTES = 16 * 1024,       /* of one read(2) */
     DOCUMENTS_MAX = 10000,         /* a hook a document */
     KEYS_BYTES = 32 * 1024 * 1024, /* copies of all keys */
     PATH_BYTES = 256,              /* of a key's path in a message */
@@ -431,34 +430,15 @@ struct yaml *yaml_parse(const char *file, struct slice text, struct faults *faul
     return y;
 }
 
-/* The bytes of an open file. False when there is an error in errno, EFBIG for too many. */
-static bool read_file(int fd, struct buf *ret)
-{
-    for (;;) {
-        char *at = buf_reserve(ret, CHUNK_BYTES);
-        ssize_t n = at ? read(fd, at, CHUNK_BYTES) : -1;
-
-        if (!at) {
-            errno = EFBIG;
-        }
-        if (n < 0 && errno == EINTR) {
-            continue;
-        }
-        if (n <= 0) {
-            return n == 0;
-        }
-        ret->len_bytes += (size_t)n;
-    }
-}
-
 struct yaml *yaml_load(const char *path, struct faults *faults)
 {
     /* Without waiting: a FIFO in place of the file must not hold us. */
     CLEANUP(fs_closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     CLEANUP(buf_done) struct buf text;
     struct stat st;
+    struct err err;
 
-    buf_init(&text, YAML_MAX_BYTES + 32 * 1024);
+    buf_init(&text, YAML_MAX_BYTES);
     if (fd < 0 || fstat(fd, &st) < 0) {
         faults_add(faults, FAULT_ERROR, path, 0, NULL, "cannot be read: %s", strerror(errno));
         return NULL;
@@ -467,8 +447,8 @@ struct yaml *yaml_load(const char *path, struct faults *faults)
         faults_add(faults, FAULT_ERROR, path, 0, NULL, "cannot be read: not a file");
         return NULL;
     }
-    if (!read_file(fd, &text)) {
-        faults_add(faults, FAULT_ERROR, path, 0, NULL, "cannot be read: %s", strerror(errno));
+    if (!fs_read_all(fd, &text, &err)) {
+        faults_add(faults, FAULT_ERROR, path, 0, NULL, "cannot be read: %s", err.text);
         return NULL;
     }
     return yaml_parse(path, buf_slice(&text), faults);

@@ -32,6 +32,7 @@
 #pragma once
 
 #include <jansson.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -85,6 +86,10 @@ struct cli_option {
  */
 int cli_options(const struct cli *cli, int argc, char **argv, const struct cli_option *options)
     MUST_CHECK;
+
+/* As cli_options() where there is no operand: false after a message, return CLI_USAGE then. */
+bool cli_options_only(const struct cli *cli, int argc, char **argv,
+                      const struct cli_option *options) MUST_CHECK;
 
 /* Messages ------------------------------------------------------------------ */
 
@@ -165,7 +170,10 @@ void cli_table_cellf(struct cli_table *t, enum cli_style style, const char *fmt,
 /* Print heads and rows on stdout; on a terminal the last column is cut at its edge. */
 void cli_table_print(const struct cli_table *t);
 
-/* Input --------------------------------------------------------------------- */
+/* Roles that stay ----------------------------------------------------------- */
 
-/* All of fd until its end, appended to *ret; over ret's maximum is ERR_TOO_BIG, which names it. */
-bool cli_read_all(int fd, struct buf *ret, struct err *err) MUST_CHECK;
+/*
+ * Block SIGINT, SIGTERM and SIGHUP, which *ret then holds: call it before any thread
+ * is started, so that only the one who waits for them gets them.
+ */
+void cli_block_signals(sigset_t *ret);

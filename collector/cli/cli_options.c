@@ -73,3 +73,14 @@ int cli_options(const struct cli *cli, int argc, char **argv, const struct cli_o
         }
     }
 }
+
+bool cli_options_only(const struct cli *cli, int argc, char **argv,
+                      const struct cli_option *options)
+{
+    int first = cli_options(cli, argc, argv, options);
+
+    if (first >= 0 && first < argc) {
+        (void)cli_usage(cli, "takes no operand");
+    }
+    return first == argc;
+}

@@ -99,30 +99,3 @@ bool cli_flush(const struct cli *cli)
     }
     return ok;
 }
-
-bool cli_read_all(int fd, struct buf *ret, struct err *err)
-{
-    enum { CHUNK_BYTES = 64 * 1024 };
-
-    for (;;) {
-        size_t room = ret->max_bytes - ret->len_bytes;
-        char over;
-        size_t want = room < CHUNK_BYTES ? room : CHUNK_BYTES;
-        char *at = want > 0 ? buf_reserve(ret, want) : &over;
-        ssize_t n = read(fd, at, want > 0 ? want : 1);
-
-        if (n < 0 && errno == EINTR) {
-            continue;
-        }
-        if (n < 0) {
-            return err_errno(err, errno, "read");
-        }
-        if (n == 0) {
-            return true;
-        }
-        if (want == 0) {
-            return err_set(err, ERR_TOO_BIG, "the input is larger than %zu bytes", ret->max_bytes);
-        }
-        ret->len_bytes += (size_t)n;
-    }
-}

@@ -8,7 +8,6 @@
 #include "collector/cli/commands.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <malloc.h>
 #include <poll.h>
@@ -179,11 +178,7 @@ static bool take_signals(int *ret_fd, struct err *err)
 {
     sigset_t set;
 
-    (void)sigemptyset(&set);
-    (void)sigaddset(&set, SIGTERM);
-    (void)sigaddset(&set, SIGINT);
-    (void)sigaddset(&set, SIGHUP);
-    (void)pthread_sigmask(SIG_BLOCK, &set, NULL);
+    cli_block_signals(&set);
 
     int fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 
@@ -307,17 +302,13 @@ static int run_role(const struct cli *cli, struct role *role)
 static int run(const struct cli *cli, int argc, char **argv)
 {
     static const struct cli_option none[] = { { 0 } };
-    int first = cli_options(cli, argc, argv, none);
     struct role role = {
         .config_options = { .file = cli->config, .state = cli->state },
         .signals = -1,
     };
 
-    if (first < 0) {
+    if (!cli_options_only(cli, argc, argv, none)) {
         return CLI_USAGE;
-    }
-    if (first < argc) {
-        return cli_usage(cli, "takes no operand");
     }
     role.config = cli_config(cli);
     if (!role.config) {

@@ -118,13 +118,9 @@ static int run(const struct cli *cli, int argc, char **argv)
 {
     const char *get = NULL;
     const struct cli_option options[] = { { .name = "get", .value = &get }, { 0 } };
-    int first = cli_options(cli, argc, argv, options);
 
-    if (first < 0) {
+    if (!cli_options_only(cli, argc, argv, options)) {
         return CLI_USAGE;
-    }
-    if (first < argc) {
-        return cli_usage(cli, "takes no operand");
     }
 
     struct config *c = cli_config(cli);

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -20,7 +19,6 @@ enum {
     OUTPUT_BUDGET_BYTES = 64 * 1024 * 1024,
     SCRIPT_DIR_SIZE = 4096,
     HOST_SIZE = 256,
-    WALK_DESCRIPTORS = 8,
 };
 
 struct asked {
@@ -143,15 +141,6 @@ static int run_dispatch(const struct cli *cli, const struct hookset *set, struct
 
 /* ---- The hooks ------------------------------------------------------------ */
 
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *at)
-{
-    (void)st;
-    (void)type;
-    (void)at;
-    (void)remove(path);
-    return 0;
-}
-
 /* A private folder for scripts, which goes when the dispatch is done. */
 static bool make_script_dir(char path[SCRIPT_DIR_SIZE], struct err *err)
 {
@@ -192,7 +181,7 @@ static int load_and_run(const struct cli *cli, const struct contract_ops *ops, s
     }
     hookset_unref(set);
     faults_done(&faults);
-    (void)nftw(script_dir, remove_one, WALK_DESCRIPTORS, FTW_DEPTH | FTW_PHYS);
+    fs_remove_tree(script_dir);
     return code;
 }
 
@@ -239,6 +228,11 @@ static bool find_contract(const struct asked *asked, struct slice request,
     return ok;
 }
 
+static bool read_request(struct buf *ret, struct err *err)
+{
+    return fs_read_all(STDIN_FILENO, ret, err) || err_wrap(err, "stdin");
+}
+
 static int read_and_run(const struct cli *cli, const struct asked *asked)
 {
     const struct contract_ops *ops = NULL;
@@ -247,7 +241,7 @@ static int read_and_run(const struct cli *cli, const struct asked *asked)
     int code;
 
     buf_init(&request, REQUEST_BYTES);
-    if (!process_init(&err) || !cli_read_all(STDIN_FILENO, &request, &err) ||
+    if (!process_init(&err) || !read_request(&request, &err) ||
         !find_contract(asked, buf_slice(&request), &ops, &err)) {
         code = cli_fail(cli, &err);
     } else {

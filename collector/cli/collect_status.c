@@ -254,13 +254,9 @@ static int report(const struct cli *cli, const struct config *c)
 static int run(const struct cli *cli, int argc, char **argv)
 {
     static const struct cli_option none[] = { { 0 } };
-    int first = cli_options(cli, argc, argv, none);
 
-    if (first < 0) {
+    if (!cli_options_only(cli, argc, argv, none)) {
         return CLI_USAGE;
-    }
-    if (first < argc) {
-        return cli_usage(cli, "takes no operand");
     }
 
     struct config *c = cli_config(cli);

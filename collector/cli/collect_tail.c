@@ -248,13 +248,8 @@ static int run(const struct cli *cli, int argc, char **argv)
 
     lengthen(argc, argv);
 
-    int first = cli_options(cli, argc, argv, options);
-
-    if (first < 0) {
+    if (!cli_options_only(cli, argc, argv, options)) {
         return CLI_USAGE;
-    }
-    if (first < argc) {
-        return cli_usage(cli, "takes no operand");
     }
 
     struct config *c = cli_config(cli);

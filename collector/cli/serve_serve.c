@@ -156,17 +156,6 @@ static void write_pid(const struct config *c)
     }
 }
 
-/* Blocked before any thread is started, so that only sigwait() sees them. */
-static void block_signals(sigset_t *ret)
-{
-    (void)sigemptyset(ret);
-    (void)sigaddset(ret, SIGTERM);
-    (void)sigaddset(ret, SIGINT);
-    (void)sigaddset(ret, SIGHUP);
-    (void)pthread_sigmask(SIG_BLOCK, ret, NULL);
-    (void)signal(SIGPIPE, SIG_IGN);
-}
-
 static void wait_for_the_end(const sigset_t *signals)
 {
     int signal_number = SIGHUP;
@@ -187,7 +176,7 @@ static int serve(const struct cli *cli, const struct config *c, const struct ser
     sigset_t signals;
     struct err err;
 
-    block_signals(&signals);
+    cli_block_signals(&signals);
     if (!desk_open(place, c, &s.desk, &err)) {
         return cli_fail(cli, &err);
     }
@@ -195,7 +184,10 @@ static int serve(const struct cli *cli, const struct config *c, const struct ser
         desk_close(s.desk);
         return cli_fail(cli, &err);
     }
-    write_pid(c);
+    if (!cli_write_pid(c, "serve", &err)) {
+        /* A state folder that we may only read is no reason not to serve. */
+        log_warn("no pid file", log_str("error", err.text));
+    }
     for (size_t i = 0; c->serve.listen[i]; i++) {
         log_info("serving", log_str("listen", c->serve.listen[i]),
                  log_i64("port", web_port(s.web, i)), log_str("store", place->ops->name));
@@ -211,18 +203,14 @@ static int serve(const struct cli *cli, const struct config *c, const struct ser
 static int run(const struct cli *cli, int argc, char **argv)
 {
     const struct cli_option options[] = { { 0 } };
-    int first = cli_options(cli, argc, argv, options);
     CLEANUP(arena_clear) struct arena a;
     struct serve_store place;
     struct err err;
     int code;
 
     arena_init(&a, PLACE_BYTES);
-    if (first < 0) {
+    if (!cli_options_only(cli, argc, argv, options)) {
         return CLI_USAGE;
-    }
-    if (first < argc) {
-        return cli_usage(cli, "takes no operand");
     }
 
     log_set_role("serve");

@@ -28,17 +28,6 @@ enum {
     LOADER_TIMEOUT_MS = 10 * 1000,
 };
 
-/* Every thread has these blocked; only wait_for_signal() takes them. */
-static void block_signals(sigset_t *set)
-{
-    (void)sigemptyset(set);
-    (void)sigaddset(set, SIGINT);
-    (void)sigaddset(set, SIGTERM);
-    (void)sigaddset(set, SIGHUP);
-    (void)pthread_sigmask(SIG_BLOCK, set, NULL);
-    (void)signal(SIGPIPE, SIG_IGN);
-}
-
 static void retire(const struct config *c, struct audit *audit)
 {
     struct journal *own = audit_journal(audit);
@@ -178,7 +167,7 @@ static int ship_until_told(const struct cli *cli, struct config **c, bool once)
     sigset_t set;
     int signal = SIGHUP;
 
-    block_signals(&set);
+    cli_block_signals(&set);
     while (signal == SIGHUP) {
         if (!ship_with(*c, once, &set, &signal, &end, &err)) {
             return cli_fail(cli, &err);
@@ -230,7 +219,7 @@ static bool load(struct loading *l, struct err *err)
     if (!stop_init(&stop, err)) {
         return false;
     }
-    block_signals(&set);
+    cli_block_signals(&set);
     l->options.stop = &stop;
     code = pthread_create(&thread, NULL, run_loader, l);
     if (code != 0) {
@@ -303,16 +292,15 @@ static int run(const struct cli *cli, int argc, char **argv)
         { "source", .value = &source },
         { 0 },
     };
-    int first = cli_options(cli, argc, argv, options);
 
-    if (first < 0) {
+    if (!cli_options_only(cli, argc, argv, options)) {
         return CLI_USAGE;
     }
 
     bool from_kafka = strcmp(source, "kafka") == 0;
 
-    if (first < argc || (!from_kafka && strcmp(source, "journals") != 0)) {
-        return cli_usage(cli, first < argc ? "takes no operand" : "--source: journals or kafka");
+    if (!from_kafka && strcmp(source, "journals") != 0) {
+        return cli_usage(cli, "--source: journals or kafka");
     }
 
     log_set_role("ship");

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,8 +10,6 @@
 
 #include "collector/base/clock.h"
 #include "collector/base/fs.h"
-
-enum { WALK_DESCRIPTORS = 8 }; /* levels of a removal that are open at once */
 
 void dispatch_init(struct dispatch *d, const struct hookset *set, struct slice request)
 {
@@ -26,20 +23,11 @@ void dispatch_init(struct dispatch *d, const struct hookset *set, struct slice r
     arena_init(&d->arena, DISPATCH_ARENA_BYTES);
 }
 
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *at)
-{
-    (void)st;
-    (void)type;
-    (void)at;
-    (void)remove(path);
-    return 0;
-}
-
 void dispatch_done(struct dispatch *d)
 {
     if (d->dir) {
         /* A hook may have put files of its own beside ours; they go too. */
-        (void)nftw(d->dir, remove_one, WALK_DESCRIPTORS, FTW_DEPTH | FTW_PHYS);
+        fs_remove_tree(d->dir);
     }
     d->dir = NULL;
     arena_clear(&d->arena);

@@ -11,27 +11,6 @@
 #include "collector/base/clock.h"
 #include "collector/base/fs.h"
 
-static bool read_all(int fd, struct buf *out, struct err *err)
-{
-    enum { CHUNK = 16 * 1024 };
-
-    for (;;) {
-        char *at = buf_reserve(out, CHUNK);
-        ssize_t n = at ? read(fd, at, CHUNK) : 0;
-
-        if (!at) {
-            return err_set(err, ERR_TOO_BIG, "more than %d bytes", TOKEN_FILE_MAX_BYTES);
-        }
-        if (n < 0) {
-            return err_errno(err, errno, "read");
-        }
-        if (n == 0) {
-            return true;
-        }
-        out->len_bytes += (size_t)n;
-    }
-}
-
 bool token_file_read(const char *path, json_t **ret_list, struct err *err)
 {
     CLEANUP(buf_done) struct buf text;
@@ -46,7 +25,7 @@ bool token_file_read(const char *path, json_t **ret_list, struct err *err)
     if (fd < 0) {
         return err_errno(err, errno, "open %s", path);
     }
-    if (!read_all(fd, &text, err)) {
+    if (!fs_read_all(fd, &text, err)) {
         return err_wrap(err, "%s", path);
     }
 
