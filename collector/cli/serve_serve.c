@@ -184,10 +184,7 @@ static int serve(const struct cli *cli, const struct config *c, const struct ser
         desk_close(s.desk);
         return cli_fail(cli, &err);
     }
-    if (!cli_write_pid(c, "serve", &err)) {
-        /* A state folder that we may only read is no reason not to serve. */
-        log_warn("no pid file", log_str("error", err.text));
-    }
+    write_pid(c);
     for (size_t i = 0; c->serve.listen[i]; i++) {
         log_info("serving", log_str("listen", c->serve.listen[i]),
                  log_i64("port", web_port(s.web, i)), log_str("store", place->ops->name));
