@@ -209,7 +209,7 @@ bool fields_decode(const struct fields *f, struct json_value *object, void *reco
         const struct field *row = find(f, key, &next);
         uint64_t bit = row ? 1ULL << (row - f->rows) : 0;
 
-        if ((bit & ~seen) == 0) {
+        if (!row || (seen & bit) != 0) {
             payload_close(&value);
         } else if (!take(row, &t, record, &value)) {
             return false;
