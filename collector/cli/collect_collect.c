@@ -32,7 +32,7 @@
 enum {
     STOP_MS = 5000,         /* for chains that run, before they are cancelled */
     TICK_MS = 1000,         /* reap */
-    RETIRE_MS = 10000,      /* retire */
+    RETIRE_MS = 10000,      /* retire; TICK_MS while the quota is used up */
     CONNECTIONS = 1024,     /* a listener */
     QUEUE_BYTES = 64 << 20, /* of the journal: a second of a busy machine */
     MALLOC_ARENAS = 4,      /* a heap for each of 64 workers would never shrink */
@@ -237,6 +237,22 @@ static int next_signal(int fd)
     return read(fd, &info, sizeof(info)) == (ssize_t)sizeof(info) ? (int)info.ssi_signo : 0;
 }
 
+/* How long segments may wait for retirement: what holds submissions back is hurried. */
+static int64_t retire_pause_ms(const struct role *role)
+{
+    struct journal_stats stats;
+
+    journal_stats(role->journal, &stats);
+    return stats.full ? TICK_MS : RETIRE_MS;
+}
+
+static void reload(struct role *role)
+{
+    notify_state("RELOADING=1");
+    reload_run(&role->config_options, role->config, &role->sets, role->recorder);
+    notify_state("READY=1");
+}
+
 static void wait_for_the_end(struct role *role)
 {
     struct pollfd p = { .fd = role->signals, .events = POLLIN };
@@ -249,12 +265,11 @@ static void wait_for_the_end(struct role *role)
                 log_info("stopping", log_i64("signal", sig));
                 return;
             }
-            notify_state("RELOADING=1");
-            reload_run(&role->config_options, role->config, &role->sets, role->recorder);
-            notify_state("READY=1");
+            reload(role);
+            retired_ms -= RETIRE_MS; /* a sink may be gone */
         }
         process_reap();
-        if (clock_mono_ms() - retired_ms >= RETIRE_MS) {
+        if (clock_mono_ms() - retired_ms >= retire_pause_ms(role)) {
             retired_ms = clock_mono_ms();
             retire_shipped(role->config, role->journal);
         }
