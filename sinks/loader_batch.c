@@ -9,6 +9,7 @@
 #include "collector/base/mem.h"
 #include "collector/record/decode.h"
 #include "sinks/deadletter.h"
+#include "sinks/sql_result.h"
 
 struct loader_place *loader_place_of(struct loader_batch *b, const char *topic, int32_t partition)
 {
@@ -81,7 +82,7 @@ enum sink_result loader_batch_ask(struct loader_batch *b, struct err *err)
                                "AND partition = $2",
                                values, 2, keep_number, &place->next_offset, NULL, err);
         if (class != SQL_DONE) {
-            return postgres_batch_result(class);
+            return sql_result(class);
         }
     }
     return SINK_OK;
@@ -187,7 +188,7 @@ static enum sink_result mark_of(struct loader_batch *b, struct marks *marks, str
                            values, 3, keep_number, &last, NULL, err);
     m->last_seq = (uint64_t)last;
     m->place = place;
-    return class == SQL_DATA ? SINK_REJECT : postgres_batch_result(class);
+    return class == SQL_DATA ? SINK_REJECT : sql_result(class);
 }
 
 static enum sink_result write_marks(struct loader_batch *b, const struct marks *marks,
@@ -212,7 +213,7 @@ static enum sink_result write_marks(struct loader_batch *b, const struct marks *
                                    values, 4, NULL, NULL, NULL, err);
         }
     }
-    return class == SQL_DATA ? SINK_BROKEN : postgres_batch_result(class);
+    return class == SQL_DATA ? SINK_BROKEN : sql_result(class);
 }
 
 static enum sink_result add_message(struct loader_batch *b, const rd_kafka_message_t *m,
@@ -269,7 +270,7 @@ static enum sink_result move_offset(struct loader_batch *b, const struct loader_
                       place->topic, place->partition, (long long)place->next_offset);
         return SINK_DOWN;
     }
-    return class == SQL_DATA ? SINK_BROKEN : postgres_batch_result(class);
+    return class == SQL_DATA ? SINK_BROKEN : sql_result(class);
 }
 
 /* Places in use by messages from..to, each with where it will stand. */

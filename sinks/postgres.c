@@ -6,6 +6,7 @@
 #include "collector/base/clock.h"
 #include "collector/base/mem.h"
 #include "sinks/postgres_batch.h"
+#include "sinks/sql_result.h"
 
 struct sink_postgres {
     struct sink base;
@@ -84,14 +85,9 @@ static enum sink_result elsewhere(struct postgres *db, const struct span *span, 
     enum sql_class class = read_position(db, span->journal, &next, err);
 
     if (class != SQL_DONE) {
-        return postgres_batch_result(class);
+        return sql_result(class);
     }
-    (void)err_set(err, ERR_AGAIN,
-                  "the store stands at %llu of journal %" SLICE_FMT ", not at %llu: another ship "
-                  "writes to it, or the database was restored; going on from there",
-                  (unsigned long long)next, SLICE_ARG(span->journal),
-                  (unsigned long long)span->from);
-    return SINK_DOWN;
+    return sql_result_elsewhere(span, next, err);
 }
 
 /* From the expected value or not at all; the row's lock keeps a second writer waiting. */
@@ -115,7 +111,7 @@ static enum sink_result move_position(struct postgres *db, const struct span *sp
                                first, 2, NULL, NULL, &moved, err);
     }
     if (class != SQL_DONE) {
-        return class == SQL_DATA ? SINK_BROKEN : postgres_batch_result(class);
+        return class == SQL_DATA ? SINK_BROKEN : sql_result(class);
     }
     return moved > 0 ? SINK_OK : elsewhere(db, span, err);
 }
@@ -137,7 +133,7 @@ static enum sink_result is_there(struct postgres *db, struct slice journal, uint
         values, 2, keep_number, &found, NULL, err);
 
     *ret_there = found > 0;
-    return postgres_batch_result(class);
+    return sql_result(class);
 }
 
 static enum sink_result add_all(struct postgres_batch *b, const struct span *span, struct err *err)
@@ -193,9 +189,9 @@ static enum sink_result sink_postgres_cut_due(struct sink *s, int64_t now_us, st
     }
     ret->before_us = before * CLOCK_DAY_US;
     postgres_arm(b->db);
-    return postgres_batch_result(
-        postgres_query(b->db, "SELECT hooktrail_count_before(date '1970-01-01' + $1::int)", &value,
-                       1, keep_number, &ret->rows, NULL, err));
+    return sql_result(postgres_query(b->db,
+                                     "SELECT hooktrail_count_before(date '1970-01-01' + $1::int)",
+                                     &value, 1, keep_number, &ret->rows, NULL, err));
 }
 
 static enum sink_result sink_postgres_cut_step(struct sink *s, const struct sink_cut *cut,
@@ -208,9 +204,9 @@ static enum sink_result sink_postgres_cut_step(struct sink *s, const struct sink
     *ret_removed = 0;
     b->n_days = 0;
     postgres_arm(b->db);
-    return postgres_batch_result(
-        postgres_query(b->db, "SELECT hooktrail_drop_day(date '1970-01-01' + $1::int)", &value, 1,
-                       keep_number, ret_removed, NULL, err));
+    return sql_result(postgres_query(b->db,
+                                     "SELECT hooktrail_drop_day(date '1970-01-01' + $1::int)",
+                                     &value, 1, keep_number, ret_removed, NULL, err));
 }
 
 const struct sink_ops sink_postgres_ops = {

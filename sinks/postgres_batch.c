@@ -8,6 +8,7 @@
 #include "collector/base/config.h"
 #include "collector/base/mem.h"
 #include "collector/sql/postgres_schema.h"
+#include "sinks/sql_result.h"
 
 enum {
     DSN_BYTES = 64 * 1024,
@@ -16,24 +17,6 @@ enum {
     SQL_LIMIT_BYTES = 4096,                             /* of a statement that is built here */
     LONGEST_DAYS = 36500, /* how far back a record is filed where nothing is ever cut */
 };
-
-enum sink_result postgres_batch_result(enum sql_class class)
-{
-    switch (class) {
-    case SQL_DONE:
-        return SINK_OK;
-    case SQL_AGAIN:
-        return SINK_RETRY;
-    case SQL_LOST:
-        return SINK_DOWN;
-    case SQL_DATA:
-        return SINK_REJECT;
-    case SQL_REFUSED:
-        return SINK_BROKEN;
-    }
-    assert(false && "no sql_class");
-    return SINK_BROKEN;
-}
 
 /* ---- Partitions --------------------------------------------------------------- */
 
@@ -88,10 +71,10 @@ static enum sink_result need_day(struct postgres_batch *b, int64_t day, struct e
     }
     class = postgres_copy_settle(b->db, err); /* that one may be of the data */
     if (class != SQL_DONE) {
-        return postgres_batch_result(class);
+        return sql_result(class);
     }
     class = make_day(b, day, err);
-    return class == SQL_DATA ? SINK_BROKEN : postgres_batch_result(class);
+    return class == SQL_DATA ? SINK_BROKEN : sql_result(class);
 }
 
 /* ---- COPY ----------------------------------------------------------------------- */
@@ -192,8 +175,7 @@ static enum sink_result add_row(void *ctx, const struct row *row, struct err *er
         (void)err_set(err, ERR_TOO_BIG, "a row of %s is too large", table_shapes[row->table].name);
         return SINK_REJECT;
     }
-    return out->len_bytes < COPY_FULL_BYTES ? SINK_OK
-                                            : postgres_batch_result(copy_table(b, row->table, err));
+    return out->len_bytes < COPY_FULL_BYTES ? SINK_OK : sql_result(copy_table(b, row->table, err));
 }
 
 enum sink_result postgres_batch_add(struct postgres_batch *b, struct slice journal,
@@ -298,7 +280,7 @@ static enum sink_result merge_rollup(struct postgres_batch *b, struct slice sour
     for (size_t i = 0; class == SQL_DONE && i < 2; i++) {
         class = merge(b, i, source, err);
     }
-    return class == SQL_DATA ? SINK_BROKEN : postgres_batch_result(class);
+    return class == SQL_DATA ? SINK_BROKEN : sql_result(class);
 }
 
 /* ---- A transaction ----------------------------------------------------------------- */
@@ -321,7 +303,7 @@ enum sink_result postgres_batch_begin(struct postgres_batch *b, struct err *err)
     }
     forget(b);
     postgres_arm(b->db);
-    return postgres_batch_result(postgres_exec(b->db, "BEGIN", err));
+    return sql_result(postgres_exec(b->db, "BEGIN", err));
 }
 
 enum sink_result postgres_batch_commit(struct postgres_batch *b, struct slice source,
@@ -330,16 +312,16 @@ enum sink_result postgres_batch_commit(struct postgres_batch *b, struct slice so
     enum sink_result result;
 
     for (size_t i = 0; i < TABLE_COUNT; i++) {
-        result = postgres_batch_result(copy_table(b, (enum table)i, err));
+        result = sql_result(copy_table(b, (enum table)i, err));
         if (result != SINK_OK) {
             return result;
         }
     }
-    result = postgres_batch_result(postgres_copy_settle(b->db, err));
+    result = sql_result(postgres_copy_settle(b->db, err));
     if (result == SINK_OK) {
         result = merge_rollup(b, source, err);
     }
-    return result == SINK_OK ? postgres_batch_result(postgres_exec(b->db, "COMMIT", err)) : result;
+    return result == SINK_OK ? sql_result(postgres_exec(b->db, "COMMIT", err)) : result;
 }
 
 static bool roll_back(struct postgres *db)

@@ -52,6 +52,3 @@ enum sink_result postgres_batch_commit(struct postgres_batch *b, struct slice so
 
 /* Roll back, and forget what was added. A connection in doubt is left as it is. */
 void postgres_batch_abandon(struct postgres_batch *b);
-
-/* What the pump is to do after a call of this class. */
-enum sink_result postgres_batch_result(enum sql_class class);

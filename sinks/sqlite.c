@@ -5,6 +5,7 @@
 
 #include "collector/base/mem.h"
 #include "collector/sql/schema.h"
+#include "sinks/sql_result.h"
 #include "sinks/sqlite_state.h"
 
 enum { SQL_LIMIT_BYTES = 4096 }; /* of a statement that is built here */
@@ -13,24 +14,6 @@ struct sink_sqlite *sink_sqlite_from(struct sink *s)
 {
     assert(s->ops == &sink_sqlite_ops);
     return CONTAINER_OF(s, struct sink_sqlite, base);
-}
-
-enum sink_result sink_sqlite_result(enum sql_class class)
-{
-    switch (class) {
-    case SQL_DONE:
-        return SINK_OK;
-    case SQL_AGAIN:
-        return SINK_RETRY;
-    case SQL_LOST:
-        return SINK_DOWN;
-    case SQL_DATA:
-        return SINK_REJECT;
-    case SQL_REFUSED:
-        return SINK_BROKEN;
-    }
-    assert(false && "no sql_class");
-    return SINK_BROKEN;
 }
 
 /* "INSERT INTO t (a, b) VALUES (?, ?)" with named columns: a newer schema may have more. */
@@ -142,7 +125,7 @@ static enum sink_result insert_row(void *ctx, const struct row *row, struct err 
             break;
         }
     }
-    return sink_sqlite_result(sqlite_run(q->db, stmt, err));
+    return sql_result(sqlite_run(q->db, stmt, err));
 }
 
 static const char *path_of(const struct sink_config *cfg)
@@ -253,14 +236,9 @@ static enum sink_result elsewhere(struct sink_sqlite *q, const struct span *span
     enum sql_class class = read_position(q, span->journal, &next, err);
 
     if (class != SQL_DONE) {
-        return sink_sqlite_result(class);
+        return sql_result(class);
     }
-    (void)err_set(err, ERR_AGAIN,
-                  "the store stands at %llu of journal %" SLICE_FMT ", not at %llu: another ship "
-                  "writes to it, or the database was restored; going on from there",
-                  (unsigned long long)next, SLICE_ARG(span->journal),
-                  (unsigned long long)span->from);
-    return SINK_DOWN;
+    return sql_result_elsewhere(span, next, err);
 }
 
 /* First of all: a span that is not the next one ends here, before any row. */
@@ -274,7 +252,7 @@ static enum sink_result move_position(struct sink_sqlite *q, const struct span *
         class = try_move(q, q->new_position, span, &moved, err);
     }
     if (class != SQL_DONE) {
-        return sink_sqlite_result(class);
+        return sql_result(class);
     }
     return moved ? SINK_OK : elsewhere(q, span, err);
 }
@@ -323,7 +301,7 @@ static enum sink_result add_rollup(struct sink_sqlite *q, const struct span *spa
         class = add_minute(q, span->journal, &q->rollup.rows[i], err);
     }
     /* A count that is refused is no fault of the span's data: never bury it. */
-    return class == SQL_DATA ? SINK_BROKEN : sink_sqlite_result(class);
+    return class == SQL_DATA ? SINK_BROKEN : sql_result(class);
 }
 
 /* A record that a person sends again may be there: then that is what was wanted. */
@@ -349,14 +327,14 @@ static enum sink_result sqlite_sink_write(struct sink *s, const struct span *spa
 
     sqlite_arm(q->db);
 
-    enum sink_result result = sink_sqlite_result(sqlite_run(q->db, q->begin, err));
+    enum sink_result result = sql_result(sqlite_run(q->db, q->begin, err));
 
     if (result != SINK_OK) {
         return result;
     }
     result = write_rows(q, span, err);
     if (result == SINK_OK) {
-        result = sink_sqlite_result(sqlite_run(q->db, q->commit, err));
+        result = sql_result(sqlite_run(q->db, q->commit, err));
     }
     if (result == SINK_BROKEN && span->late && span->n == 1 && is_there(q)) {
         result = SINK_OK;

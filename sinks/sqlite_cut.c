@@ -4,6 +4,7 @@
  * time go with it. The time index finds the oldest without a search.
  */
 #include "collector/base/clock.h"
+#include "sinks/sql_result.h"
 #include "sinks/sqlite_state.h"
 
 #define CUT_STEP "500" /* records of each table: some milliseconds */
@@ -46,7 +47,7 @@ enum sink_result sink_sqlite_cut_due(struct sink *s, int64_t now_us, struct sink
         class = sqlite_step(q->db, stmt, &row, err);
     }
     ret->rows = row ? (uint64_t)sqlite3_column_int64(stmt, 0) : 0;
-    return sink_sqlite_result(class);
+    return sql_result(class);
 }
 
 static enum sql_class run_step(struct sink_sqlite *q, const char *sql, int64_t before_us,
@@ -82,5 +83,5 @@ enum sink_result sink_sqlite_cut_step(struct sink *s, const struct sink_cut *cut
         class = sqlite_run(q->db, q->commit, err);
     }
     sqlite_rollback(q->db);
-    return sink_sqlite_result(class);
+    return sql_result(class);
 }

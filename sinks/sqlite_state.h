@@ -26,9 +26,6 @@ struct sink_sqlite {
 /* The downcast is checked: handing a driver another driver's sink is a bug. */
 struct sink_sqlite *sink_sqlite_from(struct sink *s);
 
-/* What the pump is to do after a call of this class. */
-enum sink_result sink_sqlite_result(enum sql_class class);
-
 /* sqlite_cut.c: retention. */
 enum sink_result sink_sqlite_cut_due(struct sink *s, int64_t now_us, struct sink_cut *ret,
                                      struct err *err) MUST_CHECK;

@@ -26,3 +26,28 @@ const struct migration migrations_postgres[] = {
 };
 const size_t migrations_postgres_count =
     sizeof(migrations_postgres) / sizeof(migrations_postgres[0]);
+
+bool migration_may_update(int64_t there, size_t known, struct err *err)
+{
+    if (there <= (int64_t)known) {
+        return true;
+    }
+    return err_set(err, ERR_INVALID,
+                   "the store's schema is version %lld, this program knows up to %zu: use the "
+                   "newer hooktrail that made it",
+                   (long long)there, known);
+}
+
+bool migration_may_read(int64_t there, size_t known, struct err *err)
+{
+    if (there <= 0) {
+        return err_set(err, ERR_NOT_FOUND, "the store is empty (hooktrail ship fills it)");
+    }
+    if (there + 1 < (int64_t)known) {
+        return err_set(err, ERR_INVALID,
+                       "the store's schema is version %lld, this program reads %zu and %zu: "
+                       "hooktrail ship brings it up to date",
+                       (long long)there, known - 1, known);
+    }
+    return migration_may_update(there, known, err);
+}

@@ -26,14 +26,6 @@ static enum sql_class current_version(struct postgres *p, int64_t *ret, struct e
     return ask_number(p, "SELECT coalesce(max(version), 0)::int8 FROM schema_version", ret, err);
 }
 
-static bool too_new(int64_t there, size_t known, struct err *err)
-{
-    return err_set(err, ERR_INVALID,
-                   "the store's schema is version %lld, this program knows up to %zu: use the "
-                   "newer hooktrail that made it",
-                   (long long)there, known);
-}
-
 static enum sql_class apply(struct postgres *p, const struct migration *m, struct err *err)
 {
     const struct postgres_value values[] = {
@@ -63,8 +55,7 @@ static enum sql_class apply_missing(struct postgres *p, const struct migration *
     if (class == SQL_DONE) {
         class = current_version(p, &there, err);
     }
-    if (class == SQL_DONE && there > (int64_t)n) {
-        (void)too_new(there, n, err);
+    if (class == SQL_DONE && !migration_may_update(there, n, err)) {
         return SQL_REFUSED;
     }
     for (size_t i = (size_t)there; class == SQL_DONE && i < n; i++) {
@@ -97,22 +88,9 @@ enum sql_class postgres_migrate(struct postgres *p, struct err *err)
 bool postgres_check_schema(struct postgres *p, struct err *err)
 {
     int64_t there = 0;
-    int64_t known = (int64_t)migrations_postgres_count;
 
     if (current_version(p, &there, err) != SQL_DONE) {
         return false;
     }
-    if (there == 0) {
-        return err_set(err, ERR_NOT_FOUND, "the store is empty (hooktrail ship fills it)");
-    }
-    if (there > known) {
-        return too_new(there, migrations_postgres_count, err);
-    }
-    if (there < known - 1) {
-        return err_set(err, ERR_INVALID,
-                       "the store's schema is version %lld, this program reads %lld and %lld: "
-                       "hooktrail ship brings it up to date",
-                       (long long)there, (long long)known - 1, (long long)known);
-    }
-    return true;
+    return migration_may_read(there, migrations_postgres_count, err);
 }

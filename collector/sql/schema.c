@@ -37,14 +37,6 @@ static enum sql_class current_version(struct sqlite *s, int64_t *ret, struct err
     return class;
 }
 
-static bool too_new(int64_t there, size_t known, struct err *err)
-{
-    return err_set(err, ERR_INVALID,
-                   "the store's schema is version %lld, this program knows up to %zu: use the "
-                   "newer hooktrail that made it",
-                   (long long)there, known);
-}
-
 static enum sql_class note_version(struct sqlite *s, const struct migration *m, struct err *err)
 {
     CLEANUP(sqlite_finalizep) sqlite3_stmt *stmt = NULL;
@@ -88,8 +80,7 @@ static enum sql_class apply_missing(struct sqlite *s, const struct migration *li
         (void)err_set(err, ERR_INVALID, "this is another program's database");
         return SQL_REFUSED;
     }
-    if (there > (int64_t)n) {
-        (void)too_new(there, n, err);
+    if (!migration_may_update(there, n, err)) {
         return SQL_REFUSED;
     }
     for (size_t i = (size_t)there; i < n && class == SQL_DONE; i++) {
@@ -125,22 +116,9 @@ enum sql_class sqlite_migrate(struct sqlite *s, struct err *err)
 bool sqlite_check_schema(struct sqlite *s, struct err *err)
 {
     int64_t there = 0;
-    int64_t known = (int64_t)migrations_sqlite_count;
 
     if (current_version(s, &there, err) != SQL_DONE) {
         return false;
     }
-    if (there <= 0) {
-        return err_set(err, ERR_NOT_FOUND, "the store is empty (hooktrail ship fills it)");
-    }
-    if (there > known) {
-        return too_new(there, migrations_sqlite_count, err);
-    }
-    if (there < known - 1) {
-        return err_set(err, ERR_INVALID,
-                       "the store's schema is version %lld, this program reads %lld and %lld: "
-                       "hooktrail ship brings it up to date",
-                       (long long)there, (long long)known - 1, (long long)known);
-    }
-    return true;
+    return migration_may_read(there, migrations_sqlite_count, err);
 }
