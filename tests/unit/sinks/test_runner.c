@@ -58,7 +58,7 @@ static int end(void **state)
     return 0;
 }
 
-static enum runner_end run_for(int64_t patience_ms, struct err *err)
+static enum runner_end run_with(bool once, int64_t patience_ms, struct err *err)
 {
     const struct runner_options o = {
         .cfg = &cfg,
@@ -66,11 +66,16 @@ static enum runner_end run_for(int64_t patience_ms, struct err *err)
         .source = source,
         .stop = &stop,
         .batch_records = BATCH,
-        .once = true,
+        .once = once,
         .patience_ms = patience_ms,
     };
 
     return runner_run(&o, err);
+}
+
+static enum runner_end run_for(int64_t patience_ms, struct err *err)
+{
+    return run_with(true, patience_ms, err);
 }
 
 static enum runner_end run_once(struct err *err)
@@ -153,6 +158,28 @@ static void what_was_asked_to_stop_stops_at_once(void **state)
     stop_ask(&stop);
     assert_int_equal(run_once(&err), RUNNER_STOPPED);
     assert_int_equal(sink_position(), 1);
+}
+
+static void what_was_asked_to_end_delivers_what_is_there_first(void **state)
+{
+    (void)state;
+    struct err err;
+
+    fake_sink_script(NULL, 0);
+    stop_when_done(&stop);
+    assert_int_equal(run_with(false, 0, &err), RUNNER_DELIVERED);
+    assert_int_equal(sink_position(), N + 1);
+}
+
+static void what_was_asked_to_end_does_not_wait_for_a_sink_that_is_away(void **state)
+{
+    (void)state;
+    struct err err;
+
+    fake_sink_refuse_open(true);
+    stop_when_done(&stop);
+    assert_int_equal(run_with(false, 0, &err), RUNNER_STOPPED);
+    assert_file(1, SINK_STATE_RETRYING, 0);
 }
 
 struct seen {
@@ -239,6 +266,8 @@ int main(void)
         TEST(a_sink_that_goes_down_is_asked_anew_where_it_stands),
         TEST(a_sink_that_is_not_there_ends_a_single_run_in_words),
         TEST(what_was_asked_to_stop_stops_at_once),
+        TEST(what_was_asked_to_end_delivers_what_is_there_first),
+        TEST(what_was_asked_to_end_does_not_wait_for_a_sink_that_is_away),
         TEST(a_record_that_is_refused_is_in_the_dead_letters_and_all_others_arrive),
         TEST(a_letter_is_written_once_when_the_position_does_not_follow),
         TEST(without_room_for_the_letter_the_record_is_not_passed),
