@@ -69,8 +69,8 @@ bool answer_trace(const struct answer_source *from, const struct trace_question 
         if (err->code == ERR_NOT_FOUND && unshipped > 0) {
             struct err what = *err;
 
-            return err_set(err, ERR_NOT_FOUND, "%s; %" PRIu64 " records are not shipped yet",
-                           what.text, unshipped);
+            return err_set(err, ERR_NOT_FOUND, "%s; %" PRIu64 " record%s not shipped yet",
+                           what.text, unshipped, unshipped == 1 ? " is" : "s are");
         }
         return false;
     }

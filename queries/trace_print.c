@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 
+#include "collector/base/plural.h"
 #include "collector/base/utf8.h"
 
 /*
@@ -129,10 +130,22 @@ static void add_skip(struct buf *b, const struct execution *x)
     }
 }
 
-/* "deny in 14 ms: Not permitted."; of a failure its last words instead of a reason. */
-static void add_outcome(struct buf *b, const struct execution *x)
+/* Of a failure its last words; of an ask its question, which the chain has as its reason. */
+static struct slice said_by(const struct execution *x, const struct evaluation *e)
 {
-    struct slice said = x->decision == DECISION_ERROR ? x->stderr_tail : x->reason.text;
+    if (x->decision == DECISION_ERROR) {
+        return x->stderr_tail;
+    }
+    return x->decision == DECISION_ASK && e->final_decision == DECISION_ASK &&
+                   x->reason.text.len == 0
+               ? e->reason.text
+               : x->reason.text;
+}
+
+/* "deny in 14 ms: Not permitted." */
+static void add_outcome(struct buf *b, const struct execution *x, const struct evaluation *e)
+{
+    struct slice said = said_by(x, e);
 
     if (x->decision == DECISION_ERROR) {
         add_failure(b, x);
@@ -144,14 +157,16 @@ static void add_outcome(struct buf *b, const struct execution *x)
         buf_add(b, SLICE(" (its reason was blank, so it counted for nothing)"));
     }
     if (x->left_behind > 0) {
-        buf_addf(b, ", left %" PRIu32 " processes behind", x->left_behind);
+        buf_addf(b, ", left %" PRIu32 " process%s behind", x->left_behind,
+                 x->left_behind == 1 ? "" : "es");
     }
     if (said.len > 0) {
         buf_addf(b, ": %" SLICE_FMT, SLICE_ARG(said));
     }
 }
 
-static void hook_line(const struct paint *p, const struct execution *x, bool all)
+static void hook_line(const struct paint *p, const struct evaluation *e, const struct execution *x,
+                      bool all)
 {
     CLEANUP(buf_done) struct buf b;
 
@@ -163,7 +178,7 @@ static void hook_line(const struct paint *p, const struct execution *x, bool all
     if (x->decision == DECISION_SKIPPED) {
         add_skip(&b, x);
     } else {
-        add_outcome(&b, x);
+        add_outcome(&b, x, e);
     }
     if (x->matcher_mode == MATCHER_EXACT_FALLBACK) {
         buf_add(&b, SLICE(" (pattern unusable, compared as an exact string)"));
@@ -184,7 +199,7 @@ static void evaluation_details(const struct paint *p, const struct evaluation *e
 
     for (size_t i = 0; i < e->n_hooks; i++) {
         if (all || is_notable(&e->hooks[i])) {
-            hook_line(p, &e->hooks[i], all);
+            hook_line(p, e, &e->hooks[i], all);
             told = true;
         }
     }
@@ -217,7 +232,7 @@ static void evaluation_lines(const struct paint *p, const struct evaluation *e, 
 static struct slice tool_outcome(const struct tool_execution *t)
 {
     if (t->phase == PHASE_START || !t->has_succeeded) {
-        return slice_from_cstr(tool_phase_name(t->phase));
+        return (struct slice){ 0 };
     }
     return t->tool_succeeded ? SLICE("succeeded") : SLICE("failed");
 }
@@ -225,14 +240,17 @@ static struct slice tool_outcome(const struct tool_execution *t)
 static void tool_line(const struct paint *p, const struct tool_execution *t)
 {
     enum color color = t->has_succeeded && !t->tool_succeeded ? COLOR_RED : COLOR_DIM;
+    struct slice outcome = tool_outcome(t);
 
     clock_column(p, t->head.time_us);
     paint_text(p, COLOR_DIM, t->phase == PHASE_START ? SLICE("tool starts") : SLICE("tool ends"),
                EVENT_COLUMNS);
     gap_between(p);
     paint_text(p, COLOR_BOLD, t->tool_name, TOOL_COLUMNS);
-    gap_between(p);
-    paint_text(p, color, tool_outcome(t), 0);
+    if (outcome.len > 0) {
+        gap_between(p);
+        paint_text(p, color, outcome, 0);
+    }
     if (t->call_id.len > 0) {
         (void)fputs("  call ", p->out);
         paint_text(p, COLOR_DIM, t->call_id, 0);
@@ -247,8 +265,8 @@ static void gap_line(const struct paint *p, const struct trace_event *e)
     buf_init(&b, LINE_BYTES);
     clock_column(p, e->at_us);
     if (e->gap.known) {
-        buf_addf(&b, "GAP: %" PRIu64 " records were lost (%" SLICE_FMT ")", e->gap.lost,
-                 SLICE_ARG(e->gap.cause));
+        buf_addf(&b, "GAP: %" PRIu64 " record%s lost (%" SLICE_FMT ")", e->gap.lost,
+                 e->gap.lost == 1 ? " was" : "s were", SLICE_ARG(e->gap.cause));
     } else {
         buf_addf(&b, "GAP: records may be missing (%" SLICE_FMT ")", SLICE_ARG(e->gap.cause));
     }
@@ -300,7 +318,8 @@ static void event_lines(const struct paint *p, const struct trace_event *e, bool
 }
 
 struct tally {
-    size_t blocked; /* reject and deny */
+    size_t blocked; /* reject and deny, where that stops something: a call, or its result */
+    size_t held;    /* the same at Stop: the agent goes on */
     size_t asked;
     size_t failed; /* hooks */
     size_t timed_out;
@@ -316,7 +335,11 @@ static struct tally count(const struct trace *t)
         if (t->events[i].type != RECORD_HOOK_EVALUATION) {
             continue;
         }
-        tally.blocked += e->final_decision == DECISION_DENY || e->final_decision == DECISION_REJECT;
+        bool refused = e->final_decision == DECISION_DENY || e->final_decision == DECISION_REJECT;
+        bool is_stop = slice_equal(e->hook_event_type, SLICE("Stop"));
+
+        tally.blocked += refused && e->blocking && !is_stop;
+        tally.held += refused && e->blocking && is_stop;
         tally.asked += e->final_decision == DECISION_ASK;
         for (size_t k = 0; k < e->n_hooks; k++) {
             tally.timed_out += e->hooks[k].timed_out;
@@ -334,10 +357,11 @@ static void header_lines(const struct paint *p, const struct trace *t)
     buf_init(&b, LINE_BYTES);
     paint_text(p, COLOR_BOLD, SLICE("thread "), 0);
     paint_text(p, COLOR_BOLD, t->thread, 0);
-    buf_addf(&b, "  %zu evaluations in ", t->evaluations);
+    buf_addf(&b, "  %zu evaluation%s in ", t->evaluations, plural(t->evaluations));
     paint_duration(&b, t->to_us - t->from_us);
-    buf_addf(&b, ": %zu blocked, %zu asked, %zu hooks failed, %zu timed out", tally.blocked,
-             tally.asked, tally.failed, tally.timed_out);
+    buf_addf(&b, ": %zu blocked, %zu held, %zu asked, %zu hook%s failed, %zu timed out",
+             tally.blocked, tally.held, tally.asked, tally.failed, plural(tally.failed),
+             tally.timed_out);
     paint_text(p, COLOR_NONE, buf_slice(&b), 0);
     (void)fputc('\n', p->out);
 }

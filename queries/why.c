@@ -49,7 +49,7 @@ static void set_identity(struct why *w, const struct why_case *c)
     w->event = o->event;
     w->tool_name = o->tool;
     w->unshipped = o->unshipped;
-    w->found = c->evaluation || c->tools.n > 0;
+    w->found = (c->evaluation || c->tools.n > 0) && !why_case_unknown_hook(c);
     if (c->evaluation) {
         w->evaluation_id = c->evaluation->head.id;
         w->thread_id = c->evaluation->thread_id;

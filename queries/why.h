@@ -59,7 +59,7 @@ struct why_step {
 /* The answer; everything in the arena that it was made in. */
 struct why {
     struct slice hook;
-    bool found; /* there is such a call or thread */
+    bool found; /* there is such a call or thread, and such a hook */
     struct slice evaluation_id;
     struct slice thread_id;
     struct slice call_id;

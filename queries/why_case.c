@@ -246,3 +246,8 @@ bool why_case_in_force(const struct why_case *c)
     return c->definition && c->evaluation && c->in_force.n > 0 &&
            slice_equal(c->registry->digest, c->in_force.items[0].digest);
 }
+
+bool why_case_unknown_hook(const struct why_case *c)
+{
+    return !c->execution && !c->registry && c->all.n > 0;
+}

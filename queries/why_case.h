@@ -43,5 +43,8 @@ struct why_case {
 bool why_case_find(struct store *s, const struct why_options *o, struct arena *a,
                    struct why_case *ret, struct err *err) MUST_CHECK;
 
+/* True when no record knows a hook of that name, and there are some that would. */
+bool why_case_unknown_hook(const struct why_case *c);
+
 /* True when the definition stands in the set that was in force. */
 bool why_case_in_force(const struct why_case *c);

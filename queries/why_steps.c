@@ -87,8 +87,8 @@ static bool gap_explains(const struct why_case *c, struct why_step *ret)
         *ret = step(WHY_UNKNOWN,
                     g.known ? say(c->arena,
                                   "no record of it, but %" PRIu64
-                                  " records were lost in that time (%" SLICE_FMT ")",
-                                  g.lost, SLICE_ARG(g.cause))
+                                  " record%s lost in that time (%" SLICE_FMT ")",
+                                  g.lost, g.lost == 1 ? " was" : "s were", SLICE_ARG(g.cause))
                             : say(c->arena,
                                   "no record of it, but records of that time may be missing "
                                   "(%" SLICE_FMT ")",
@@ -115,8 +115,8 @@ static struct why_step event_never_seen(const struct why_case *c)
     }
     if (c->options->unshipped > 0) {
         return step(WHY_UNKNOWN,
-                    say(c->arena, "no record of it, but %" PRIu64 " records are not shipped yet",
-                        c->options->unshipped),
+                    say(c->arena, "no record of it, but %" PRIu64 " record%s not shipped yet",
+                        c->options->unshipped, c->options->unshipped == 1 ? " is" : "s are"),
                     (struct slice){ 0 });
     }
     if (c->near.n == 0) {
@@ -432,6 +432,9 @@ static struct slice failure(const struct why_case *c, const struct execution *x)
     if (x->cause == CAUSE_SIGNAL) {
         return say(c->arena, "it was ended by signal %" PRId32, x->signal);
     }
+    if (x->cause == CAUSE_UNSUPPORTED && x->hook_type != HOOK_COMMAND) {
+        return say(c->arena, "this build has no runner for %s hooks", hook_type_name(x->hook_type));
+    }
     return say(c->arena, "it failed (%s)", x->cause ? cause_name(x->cause) : "no cause recorded");
 }
 
@@ -464,6 +467,15 @@ static struct why_step worked_step(const struct why_case *c)
         evaluation_id(c));
 }
 
+/* Of a hook that nobody knows, what could have become of it cannot be told. */
+static void forget_the_rest(const struct why_case *c, struct why *w)
+{
+    for (int k = WHY_REGISTRATION + 1; k < WHY_STEPS; k++) {
+        w->steps[k] =
+            step(WHY_UNKNOWN, say(c->arena, "there is no such hook"), (struct slice){ 0 });
+    }
+}
+
 void why_steps(const struct why_case *c, struct why *w)
 {
     w->steps[WHY_EVENT] = event_step(c);
@@ -474,4 +486,7 @@ void why_steps(const struct why_case *c, struct why *w)
     w->steps[WHY_REACHED] = reached_step(c);
     w->steps[WHY_DECIDED] = decided_step(c);
     w->steps[WHY_WORKED] = worked_step(c);
+    if (why_case_unknown_hook(c)) {
+        forget_the_rest(c, w);
+    }
 }

@@ -227,6 +227,35 @@ static struct closing of_decided(const struct why_case *c)
                                           "the same input by hand: it saw nothing to object to.") };
 }
 
+/* A failure that no repair of the hook would mend. */
+static struct closing of_unsupported(const struct why_case *c)
+{
+    const char *type = hook_type_name(c->execution->hook_type);
+
+    return (struct closing){ say(c->arena,
+                                 "'%" SLICE_FMT "' was reached and could not run: this build has "
+                                 "no runner for %s hooks.",
+                                 SLICE_ARG(hook_of(c)), type),
+                             say(c->arena, "Write it as a command hook; until then every event "
+                                           "that reaches it is recorded as an error.") };
+}
+
+static struct slice failure_advice(const struct why_case *c, bool blocked)
+{
+    const struct execution *x = c->execution;
+
+    if (x->timed_out) {
+        return say(c->arena, "Make it faster or raise its timeout%s",
+                   blocked ? "." : "; failMode block would stop the call instead.");
+    }
+    if (x->stderr_tail.len > 0) {
+        return say(c->arena, "Repair it; its stderr ended in: %" SLICE_FMT,
+                   SLICE_ARG(x->stderr_tail));
+    }
+    return say(c->arena, "Repair it: exit 0 with JSON or nothing, or exit 2 to block%s",
+               blocked ? "." : "; failMode block makes a failure visible.");
+}
+
 static struct closing of_worked(const struct why_case *c)
 {
     const struct execution *x = c->execution;
@@ -236,18 +265,10 @@ static struct closing of_worked(const struct why_case *c)
                                SLICE_ARG(hook_of(c)), x->timed_out ? " (timed out)" : "",
                                blocked ? "blocked" : "let through");
 
-    if (x->timed_out) {
-        return (struct closing){ verdict,
-                                 say(c->arena, "Make it faster or raise its timeout; "
-                                               "failMode block would stop the call instead.") };
+    if (x->cause == CAUSE_UNSUPPORTED && x->hook_type != HOOK_COMMAND) {
+        return of_unsupported(c);
     }
-    return (struct closing){
-        verdict, x->stderr_tail.len > 0
-                     ? say(c->arena, "Repair it; its stderr ended in: %" SLICE_FMT,
-                           SLICE_ARG(x->stderr_tail))
-                     : say(c->arena, "Repair it: exit 0 with JSON or nothing, or exit 2 to block; "
-                                     "failMode block makes a failure visible.")
-    };
+    return (struct closing){ verdict, failure_advice(c, blocked) };
 }
 
 /* ---- Nothing failed ---------------------------------------------------------- */
@@ -350,15 +371,10 @@ static enum why_step_kind first_failing(const struct why *w)
     return (enum why_step_kind)k;
 }
 
-/* A name that nobody knows is the answer, whatever became of the event. */
-static bool is_unknown_hook(const struct why_case *c)
-{
-    return !c->execution && !c->registry && c->all.n > 0;
-}
-
 void why_verdict(const struct why_case *c, struct why *w)
 {
-    enum why_step_kind failing = is_unknown_hook(c) ? WHY_REGISTRATION : first_failing(w);
+    /* A name that nobody knows is the answer, whatever became of the event. */
+    enum why_step_kind failing = why_case_unknown_hook(c) ? WHY_REGISTRATION : first_failing(w);
     struct closing closing;
 
     if (failing != WHY_STEPS) {

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "collector/base/plural.h"
 #include "collector/journal/reader.h"
 #include "collector/journal/verify.h"
 
@@ -62,9 +63,10 @@ static void print_report(const struct run *r, const struct verify_report *v)
     bool good = v->state == VERIFY_OK;
     enum cli_style style = good ? CLI_GREEN : v->state == VERIFY_INCOMPLETE ? CLI_YELLOW : CLI_RED;
 
-    (void)printf("%s%-13s%s %s  %" PRIu64 " records, %" PRIu64 " checkpoints\n",
+    (void)printf("%s%-13s%s %s  %" PRIu64 " record%s, %" PRIu64 " checkpoint%s\n",
                  cli_style(r->cli, style), verify_state_name(v->state), cli_plain(r->cli),
-                 v->journal.text, v->records, v->checkpoints);
+                 v->journal.text, v->records, plural(v->records), v->checkpoints,
+                 plural(v->checkpoints));
     (void)printf("              %s", v->text);
     if (v->state == VERIFY_BROKEN) {
         (void)printf(" (broken at %" PRIu64 ")", v->at_seq);

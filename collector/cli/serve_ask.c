@@ -39,8 +39,8 @@ void serve_ask_tell_lag(const struct cli *cli, uint64_t n)
 {
     if (n > 0) {
         (void)fprintf(stderr,
-                      "hooktrail %s: %" PRIu64 " records are not shipped yet; the newest may lack "
+                      "hooktrail %s: %" PRIu64 " record%s not shipped yet; the newest may lack "
                       "here\n",
-                      cli->command, n);
+                      cli->command, n, n == 1 ? " is" : "s are");
     }
 }

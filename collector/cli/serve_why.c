@@ -62,6 +62,10 @@ static int run(const struct cli *cli, int argc, char **argv)
         return cli_usage(cli, "say of which call (--call ID) or thread (--thread T)");
     }
 
+    if (call && thread) {
+        return cli_usage(cli, "--call names one call; --thread does not go with it");
+    }
+
     const struct why_question q = { .hook = slice_from_cstr(argv[first]),
                                     .call = slice_from_cstr(call),
                                     .thread = slice_from_cstr(thread),
@@ -84,5 +88,6 @@ const struct cli_command why_command = {
         "  --tool N      of this tool\n"
         "  --event E     Start, PreToolUse, PostToolUse, Stop\n"
         "  --at TIME     the event nearest to this time (2026-11-30T14:00:00Z)\n\n"
-        "Reads the store itself and needs no server. Exit code 1: no such call or thread.",
+        "Reads the store itself and needs no server. Exit code 1: no such call, thread or\n"
+        "hook.",
 };

@@ -51,6 +51,7 @@ static void add_denied_call(void)
                                         .hook_event_type = SLICE("PreToolUse"),
                                         .tool_name = SLICE("RunInTerminal"),
                                         .call_id = SLICE("c1"),
+                                        .blocking = true,
                                         .final_decision = DECISION_DENY,
                                         .duration_us = 15000,
                                         .hooks_run = 1 },
@@ -252,7 +253,9 @@ static void a_timeline_names_who_decided_what_failed_and_how_many_were_skipped(v
     struct trace t = ask(&a, (struct trace_options){ 0 });
     char *text = drawn(&t, (struct paint){ 0 }, false);
 
-    shows(text, "thread t1  4 evaluations in 5.00 s: 1 blocked, 0 asked");
+    shows(
+        text,
+        "thread t1  4 evaluations in 5.00 s: 1 blocked, 0 held, 0 asked, 0 hooks failed, 1 timed out");
     shows(text, "1 ran, 3 skipped (2 matcher, 1 short_circuit)");
     shows(text, "guard  deny in 14 ms: Not permitted.");
     shows(text, "slow  timed out after 2.04 s, failMode allow");
@@ -263,6 +266,53 @@ static void a_timeline_names_who_decided_what_failed_and_how_many_were_skipped(v
     assert_null(strstr(text, "late"));
     assert_null(strstr(text, "tool starts"));
     assert_null(strchr(text, '\033'));
+    free(text);
+}
+
+static struct trace_event rejected(const char *event, bool blocking)
+{
+    return (struct trace_event){ .type = RECORD_HOOK_EVALUATION,
+                                 .at_us = 1000000,
+                                 .evaluation = { .hook_event_type = slice_from_cstr(event),
+                                                 .blocking = blocking,
+                                                 .final_decision = DECISION_REJECT } };
+}
+
+static void what_stops_nothing_is_not_counted_as_blocked(void **state)
+{
+    struct trace_event events[] = { rejected("Start", false), rejected("PreToolUse", true),
+                                    rejected("PostToolUse", true), rejected("Stop", true) };
+    const struct trace t = {
+        .thread = SLICE("t1"), .events = events, .n = 4, .evaluations = 4, .to_us = 1000000
+    };
+
+    (void)state;
+
+    char *text = drawn(&t, (struct paint){ 0 }, false);
+
+    shows(text, ": 2 blocked, 1 held, 0 asked");
+    free(text);
+}
+
+static void an_ask_shows_its_question(void **state)
+{
+    struct execution hooks[] = { { .hook_name = SLICE("gate"), .decision = DECISION_ASK } };
+    struct trace_event event = { .type = RECORD_HOOK_EVALUATION,
+                                 .evaluation = { .hook_event_type = SLICE("PreToolUse"),
+                                                 .blocking = true,
+                                                 .final_decision = DECISION_ASK,
+                                                 .reason = { .text = SLICE("Deploy it?") },
+                                                 .hooks = hooks,
+                                                 .n_hooks = 1 } };
+    const struct trace t = { .thread = SLICE("t1"), .events = &event, .n = 1, .evaluations = 1 };
+
+    (void)state;
+
+    char *text = drawn(&t, (struct paint){ 0 }, false);
+
+    shows(text, "1 evaluation in ");
+    shows(text, "0 blocked, 0 held, 1 asked");
+    shows(text, "gate  ask in 0 us: Deploy it?");
     free(text);
 }
 
@@ -279,6 +329,7 @@ static void all_shows_each_hook_and_each_tool_execution(void **state)
     shows(text, "late  user-global  skipped: short_circuit");
     shows(text, "other  user-global  skipped: matcher 'ReadFile'");
     shows(text, "tool starts");
+    assert_null(strstr(text, "  start"));
     shows(text, "\033[31m");
     free(text);
 }
@@ -335,6 +386,8 @@ int main(void)
         STORY_TEST(losses_in_the_thread_s_time_stand_in_it),
         STORY_TEST(a_record_is_told_as_the_bytes_that_were_journalled),
         STORY_TEST(a_timeline_names_who_decided_what_failed_and_how_many_were_skipped),
+        STORY_TEST(what_stops_nothing_is_not_counted_as_blocked),
+        STORY_TEST(an_ask_shows_its_question),
         STORY_TEST(all_shows_each_hook_and_each_tool_execution),
         STORY_TEST(a_narrow_terminal_breaks_lines_instead_of_hiding_their_end),
         STORY_TEST(an_evaluation_comes_with_the_other_chain_of_its_dispatch),

@@ -125,6 +125,9 @@ static void add_early_story(struct fake_records *r)
     };
     struct execution post[] = { ran("flag-secrets", DECISION_PASS) };
     struct execution stop_prompt[] = { ran("hold-prompt", DECISION_ERROR) };
+
+    stop_prompt[0].hook_type = HOOK_PROMPT;
+    stop_prompt[0].cause = CAUSE_UNSUPPORTED;
     struct execution stop_command[] = { ran("hold-stop", DECISION_REJECT) };
 
     add_registry(r, D1, set_1);
@@ -276,7 +279,7 @@ static const struct why_case_row cases[] = {
     { "from-alerts", THREAD(.event = SLICE("Start")), "FHHHH???", 1, "Alert, Incident",
       "its sources do not name", "spec.sources" },
     { "slow", CALL("c-fail"), "HHHHHH?F", 8, "timed out after 14 ms; failMode block blocked",
-      "failed (timed out), and the call was blocked", "raise its timeout" },
+      "failed (timed out), and the call was blocked", "raise its timeout." },
     { "broken", CALL("c-fail"), "HHHHHH?F", 8, "exit code 3; failMode allow let the call through",
       "failed, and the call was let through", "jq: command not found" },
     { "meant", CALL("c-fail"), "HHHHHHFH", 7, "its output meant deny", "ran and passed",
@@ -284,7 +287,8 @@ static const struct why_case_row cases[] = {
     { "blank", CALL("c-fail"), "HHHHHHFH", 7, "blank reason", "ran and passed", "write a reason" },
     { "hold-stop", THREAD(.at_us = 0), "HHHHHHHH", 5, "Stop uses no matcher",
       "fired: it decided reject", "" },
-    { "hold-prompt", THREAD(.at_us = 0), "HHHHHH?F", 1, "Stop", "failed", "" },
+    { "hold-prompt", THREAD(.at_us = 0), "HHHHHH?F", 8, "no runner for prompt hooks",
+      "could not run: this build has no runner for prompt hooks", "as a command hook" },
     { "added", CALL("c-read"), "HHHFH???", 4, "only later it was in the set",
       "was not registered when the event came", "came into force later" },
     { "removed", CALL("c-late"), "HHHFH???", 4, "before, it was in the set",
@@ -391,6 +395,23 @@ static void a_loss_after_the_thread_explains_nothing(void **state)
                     .hook = SLICE("guard"), .thread = SLICE("t1"), .tool = SLICE("Agent") });
 
     assert_int_equal(w.steps[WHY_EVENT].state, WHY_FAILS);
+}
+
+static void a_hook_that_nobody_knows_is_not_found(void **state)
+{
+    CLEANUP(arena_clear) struct arena a;
+
+    (void)state;
+    arena_init(&a, WHY_ARENA_BYTES);
+
+    /* Stop uses no matcher, which holds of every hook there is, and of this one says nothing. */
+    struct why w =
+        ask(&a, (struct why_options){
+                    .hook = SLICE("nobody"), .thread = SLICE("t1"), .event = SLICE("Stop") });
+
+    assert_false(w.found);
+    assert_int_equal(w.steps[WHY_REGISTRATION].state, WHY_FAILS);
+    assert_int_equal(w.steps[WHY_MATCHER].state, WHY_UNKNOWN);
 }
 
 static void what_is_not_shipped_yet_may_be_the_answer(void **state)
@@ -519,6 +540,7 @@ int main(void)
         STORY_TEST(every_case_has_its_reason),
         STORY_TEST(a_loss_in_that_time_makes_the_answer_unknown),
         STORY_TEST(a_loss_after_the_thread_explains_nothing),
+        STORY_TEST(a_hook_that_nobody_knows_is_not_found),
         STORY_TEST(what_is_not_shipped_yet_may_be_the_answer),
         STORY_TEST(a_question_needs_a_hook_and_a_place),
         STORY_TEST(a_store_that_fails_is_told),
