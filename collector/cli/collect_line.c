@@ -1,6 +1,9 @@
 #include "collector/cli/collect_line.h"
 
+#include <inttypes.h>
+
 #include "collector/base/clock.h"
+#include "collector/base/plural.h"
 #include "collector/base/utf8.h"
 #include "collector/record/decode.h"
 #include "collector/record/payload.h"
@@ -10,6 +13,12 @@ enum {
     TIME_FROM = 11, /* of "2026-11-30T14:22:45.000001Z": the time of day, to the millisecond */
     TIME_CHARS = 12,
     REASON_CHARS = 80,
+    LINE_BYTES = 4096,
+    KIND_CHARS = 11, /* columns, each with a gap behind it */
+    EVENT_CHARS = 12,
+    TOOL_CHARS = 16,
+    THREAD_CHARS = 24,
+    GAP = 2,
 };
 
 bool line_wanted(struct slice record, struct slice thread, int64_t *ret_time_us)
@@ -55,24 +64,70 @@ static enum cli_style style_of(enum decision d)
     return CLI_PLAIN;
 }
 
-/* A word of the line, padded, and a blank. */
-static void put(const struct cli *cli, enum cli_style style, struct slice text, int width)
+/* A line as it grows. Blanks are owed until something follows, so that none ends the line. */
+struct line {
+    const struct cli *cli;
+    size_t column;
+    size_t owed;
+    bool full; /* the edge of the terminal is reached */
+};
+
+/* The characters of text that go before the edge; all of it where there is none. */
+static struct slice fitting(struct line *l, struct slice text)
 {
-    (void)fputs(cli_style(cli, style), stdout);
-    cli_put(stdout, text, false);
-    (void)fputs(cli_plain(cli), stdout);
-    (void)printf("%*s ", (int)text.len < width ? width - (int)text.len : 0, "");
+    size_t room = l->cli->width > l->column + l->owed ? l->cli->width - l->column - l->owed : 0;
+
+    if (l->cli->width == 0 || utf8_count(text) <= room) {
+        return text;
+    }
+    l->full = true;
+    return utf8_prefix(text, room > 0 ? room - 1 : 0);
 }
 
-static void put_time(const struct cli *cli, int64_t time_us)
+/* A word of the line; what comes next stands `width` columns further, and a gap behind it. */
+static void put(struct line *l, enum cli_style style, struct slice text, size_t width)
+{
+    if (l->full) {
+        return;
+    }
+
+    struct slice shown = fitting(l, text);
+    size_t chars = utf8_count(shown);
+
+    if (shown.len > 0) {
+        (void)printf("%*s%s", (int)l->owed, "", cli_style(l->cli, style));
+        cli_put(stdout, shown, false);
+        (void)fputs(l->full ? "…" : "", stdout);
+        (void)fputs(cli_plain(l->cli), stdout);
+        l->column += l->owed + chars;
+        l->owed = 0;
+    }
+    l->owed += (chars < width ? width - chars : 0) + GAP;
+}
+
+static void put_time(struct line *l, int64_t time_us)
 {
     char text[CLOCK_TEXT_SIZE];
 
     clock_format(time_us, text);
-    put(cli, CLI_DIM, (struct slice){ .ptr = text + TIME_FROM, .len = TIME_CHARS }, TIME_CHARS);
+    put(l, CLI_DIM, (struct slice){ .ptr = text + TIME_FROM, .len = TIME_CHARS }, TIME_CHARS);
 }
 
-static void print_evaluation(const struct cli *cli, struct slice record, struct arena *a)
+/* "2 of 5 hooks ran: Not permitted." */
+static void put_hooks(struct line *l, const struct evaluation *e)
+{
+    CLEANUP(buf_done) struct buf text;
+
+    buf_init(&text, LINE_BYTES);
+    buf_addf(&text, "%" PRIu32 " of %zu hook%s ran", e->hooks_run, e->n_hooks, plural(e->n_hooks));
+    if (e->reason.text.len > 0) {
+        buf_add(&text, SLICE(": "));
+        buf_add(&text, utf8_prefix(e->reason.text, REASON_CHARS));
+    }
+    put(l, CLI_PLAIN, buf_slice(&text), 0);
+}
+
+static void put_evaluation(struct line *l, struct slice record, struct arena *a)
 {
     struct evaluation e;
     struct err err;
@@ -80,42 +135,65 @@ static void print_evaluation(const struct cli *cli, struct slice record, struct 
     if (!decode_evaluation(record, a, &e, &err)) {
         return;
     }
-    put(cli, style_of(e.final_decision), slice_from_cstr(decision_name(e.final_decision)), 11);
-    put(cli, CLI_PLAIN, e.hook_event_type, 12);
-    put(cli, CLI_BOLD, e.tool_name, 16);
-    put(cli, CLI_CYAN, e.thread_id, 12);
-    (void)printf("%u of %zu hooks run ", e.hooks_run, e.n_hooks);
-    cli_put(stdout, utf8_prefix(e.reason.text, REASON_CHARS), false);
+    put(l, style_of(e.final_decision), slice_from_cstr(decision_name(e.final_decision)),
+        KIND_CHARS);
+    put(l, CLI_PLAIN, e.hook_event_type, EVENT_CHARS);
+    put(l, CLI_BOLD, e.tool_name, TOOL_CHARS);
+    put(l, CLI_CYAN, e.thread_id, THREAD_CHARS);
+    put_hooks(l, &e);
 }
 
-static void print_tool(const struct cli *cli, struct slice record, struct arena *a)
+static void put_tool(struct line *l, struct slice record, struct arena *a)
 {
     struct tool_execution t;
     struct err err;
 
     if (decode_tool_execution(record, a, &t, &err)) {
-        put(cli, CLI_DIM, t.phase == PHASE_START ? SLICE("tool") : SLICE("tool end"), 11);
-        put(cli, CLI_PLAIN, SLICE(""), 12);
-        put(cli, CLI_BOLD, t.tool_name, 16);
-        put(cli, CLI_CYAN, t.thread_id, 12);
+        put(l, CLI_DIM, t.phase == PHASE_START ? SLICE("tool starts") : SLICE("tool ends"),
+            KIND_CHARS);
+        put(l, CLI_PLAIN, SLICE(""), EVENT_CHARS);
+        put(l, CLI_BOLD, t.tool_name, TOOL_CHARS);
+        put(l, CLI_CYAN, t.thread_id, THREAD_CHARS);
     }
 }
 
-static void print_admin(const struct cli *cli, struct slice record, struct arena *a)
+static void put_admin(struct line *l, struct slice record, struct arena *a)
 {
     struct admin admin;
     struct err err;
 
     if (decode_admin(record, a, &admin, &err)) {
-        put(cli, CLI_YELLOW, SLICE("admin"), 11);
-        put(cli, CLI_PLAIN, admin.action, 12);
-        put(cli, CLI_PLAIN, admin.actor, 16);
-        cli_put(stdout, admin.details, false);
+        put(l, CLI_YELLOW, SLICE("admin"), KIND_CHARS);
+        put(l, CLI_PLAIN, admin.action, EVENT_CHARS);
+        put(l, CLI_PLAIN, admin.actor, TOOL_CHARS);
+        put(l, CLI_PLAIN, admin.details, 0);
     }
+}
+
+/* "gap  12 records were lost (disk_full)" */
+static void put_gap(struct line *l, struct slice record, struct arena *a)
+{
+    CLEANUP(buf_done) struct buf text;
+    struct gap g;
+    struct err err;
+
+    if (!decode_gap(record, a, &g, &err)) {
+        return;
+    }
+    buf_init(&text, LINE_BYTES);
+    if (g.known) {
+        buf_addf(&text, "%" PRIu64 " record%s lost", g.lost, g.lost == 1 ? " was" : "s were");
+    } else {
+        buf_add(&text, SLICE("records may be missing"));
+    }
+    buf_addf(&text, " (%" SLICE_FMT ")", SLICE_ARG(g.cause));
+    put(l, CLI_RED, SLICE("gap"), KIND_CHARS);
+    put(l, CLI_PLAIN, buf_slice(&text), 0);
 }
 
 static void print_words(const struct cli *cli, struct slice record, struct arena *a)
 {
+    struct line l = { .cli = cli };
     struct record_head head;
     enum record_type type;
     struct err err;
@@ -123,25 +201,25 @@ static void print_words(const struct cli *cli, struct slice record, struct arena
     if (!decode_head(record, a, &type, &head, &err)) {
         return;
     }
-    put_time(cli, head.time_us);
+    put_time(&l, head.time_us);
     switch (type) {
     case RECORD_HOOK_EVALUATION:
-        print_evaluation(cli, record, a);
+        put_evaluation(&l, record, a);
         break;
     case RECORD_TOOL_EXECUTION:
-        print_tool(cli, record, a);
+        put_tool(&l, record, a);
         break;
     case RECORD_ADMIN:
-        print_admin(cli, record, a);
+        put_admin(&l, record, a);
         break;
     case RECORD_GAP:
-        put(cli, CLI_RED, SLICE("gap"), 11);
+        put_gap(&l, record, a);
         break;
     case RECORD_HOOK_REGISTRY:
     case RECORD_CHECKPOINT:
     case RECORD_NONE:
     case RECORD_TYPE_COUNT:
-        put(cli, CLI_DIM, slice_from_cstr(record_type_name(type)), 11);
+        put(&l, CLI_DIM, slice_from_cstr(record_type_name(type)), KIND_CHARS);
         break;
     }
     (void)fputc('\n', stdout);
