@@ -93,7 +93,7 @@ $(OBJ)/tests/bench/%: $(OBJ)/tests/bench/%.o $(OBJ)/tests/bench/events.o $(FAKES
 $(OBJ)/tests/unit/base/test_fs: WRAP := -Wl,--wrap=fsync
 
 # ONLY="a d": some of them, by their letters.
-bench: all $(BENCH)
+bench: all $(BENCH) $(OBJ)/tests/live/live_journal
 	@/usr/bin/python3 tests/bench/run.py $(OUT) $(ONLY)
 
 # Drivers against real servers; the integration tests start those.

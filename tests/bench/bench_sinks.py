@@ -1,39 +1,42 @@
 """PostgreSQL and Kafka: `hooktrail ship` beside a bare client, and beside programs of the trade.
 
-    python3 -m tests.bench.bench_sinks [-n RECORDS] [--runs N] [postgres|kafka]…
-
-Private servers of tests/servers, one journal, the same events for all. A peer that is not
-installed is told as SKIP, with the Debian package that has it. Debian lets only one of rsyslog and
-syslog-ng be installed; HOOKTRAIL_PEERS names a folder that packages were unpacked into (dpkg -x).
-A peer gets the settings that are best for it: large batches, one plain table without an index, no
-key and no headers to make. It is timed from its start until everything is there.
+Private servers of tests/servers, one journal, the same events for all. run.py calls postgres_rows and
+kafka_rows, which give rows of its table. A peer that is not installed is told as SKIP, with the Debian
+package that has it. Debian lets only one of rsyslog and syslog-ng be installed: HOOKTRAIL_PEERS names a
+folder that packages were unpacked into (dpkg -x). A peer gets the settings that are best for it: large
+batches, one plain table without an index, no key and no headers to make. It is timed from its start
+until everything is there, as `hooktrail ship --once` is.
 """
-import argparse
 import os
 import pathlib
 import re
-import resource
 import shutil
 import signal
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from collections import namedtuple
 
-from tests.servers import kafka, postgres
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-OBJ = ROOT / "build/obj/tests"
-BINARY = os.environ.get("HOOKTRAIL_BIN", str(ROOT / "build/hooktrail"))
+from tests.servers import kafka, postgres  # noqa: E402
+
+RECORDS = int(os.environ.get("HOOKTRAIL_BENCH_RECORDS", "150000"))
+RUNS = int(os.environ.get("HOOKTRAIL_BENCH_RUNS", "5"))
 PEERS = os.environ.get("HOOKTRAIL_PEERS", "/")
 LIB = "usr/lib/x86_64-linux-gnu"
 PEER_SECONDS = 120  # then what has arrived by then is its rate
 TICK = os.sysconf("SC_CLK_TCK")
 
-# What one way of sending took: seconds, CPU seconds, peak memory in MiB, messages or rows sent.
+# What one way of sending took: seconds, CPU seconds, peak memory in MiB, events sent.
 Run = namedtuple("Run", "seconds cpu peak sent")
+
+
+def words(run):
+    """A run for the table."""
+    return (f"{run.sent / run.seconds:.0f} events/s, {run.cpu * 1e6 / run.sent:.1f} s CPU a million, "
+            f"{run.peak:.0f} MB")
 
 
 def peer_path(*names):
@@ -57,7 +60,6 @@ class Skip(Exception):
 
 def run_program(args, env=None):
     """A program that ends by itself, with what it used."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     start = time.monotonic()
     with tempfile.TemporaryFile() as log:
         p = subprocess.Popen(args, stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=env)
@@ -67,7 +69,6 @@ def run_program(args, env=None):
         log.seek(0)
         if p.returncode:
             raise RuntimeError(f"{args}: {p.returncode}: {log.read().decode()[-2000:]}")
-    del before
     return seconds, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024
 
 
@@ -97,20 +98,18 @@ def watch_program(args, count, n, env=None):
 
 
 class Bench:
-    """Events, a scratch folder, and the lines of the report."""
+    """Events, and a scratch folder."""
 
-    def __init__(self, folder, n, runs):
+    def __init__(self, out, folder):
+        self.out = pathlib.Path(out)
         self.folder = pathlib.Path(folder)
-        self.n = n
-        self.runs = runs
-        self.missed = []
         self.state = self.folder / "state"
         self.lines = self.folder / "lines"
         self.state.mkdir()
-        subprocess.run([OBJ / "live/live_journal", "fill", self.state, str(n)], check=True,
-                       stdout=subprocess.DEVNULL)
+        subprocess.run([self.out / "obj/tests/live/live_journal", "fill", self.state, str(RECORDS)],
+                       check=True, stdout=subprocess.DEVNULL)
         with open(self.lines, "wb") as f:
-            subprocess.run([OBJ / "bench/bench_lines", self.state], check=True, stdout=f)
+            subprocess.run([self.out / "obj/tests/bench/bench_lines", self.state], check=True, stdout=f)
         with open(self.lines, "rb") as f:
             self.n = sum(1 for _ in f)
 
@@ -120,14 +119,16 @@ class Bench:
         path.mkdir()
         return path
 
-    def beside_bare(self, *args):
-        """A C benchmark that prints its own lines and exits with 1 below its target."""
-        r = subprocess.run([str(a) for a in args], capture_output=True, text=True)
-        print(r.stdout, end="", flush=True)
-        if r.returncode == 1:
-            self.missed.append(r.stdout.splitlines()[-1])
-        elif r.returncode:
-            raise RuntimeError(r.stderr)
+    def beside_bare(self, target, name, *args):
+        """A row of a C benchmark; its last line ends with "RATIO x … (target LEAST…)"."""
+        r = subprocess.run([str(self.out / "obj/tests/bench" / name), *map(str, args), str(RUNS)],
+                           capture_output=True, text=True)
+        if r.returncode not in (0, 1):
+            raise RuntimeError(f"{name}: {r.stderr.strip()}")
+        lines = r.stdout.strip().splitlines()
+        figures = [line.split(": ", 2)[2].replace("client's ", "") for line in lines[:2]]
+        ratio, least = re.search(r"([\d.]+) x.*\(target ([\d.]+)\)", lines[-1]).groups()
+        return (target, *figures, ratio, f">= {least}", float(ratio) >= float(least))
 
     def ship(self, sinks):
         """`hooktrail ship --once` of the whole journal."""
@@ -136,39 +137,26 @@ class Bench:
         shutil.copytree(self.state, state)
         config = self.folder / "ship.yaml"
         config.write_text(f"collector: bench\nsinks:\n{sinks}\n")
-        return Run(*run_program([BINARY, "--config", str(config), "--state", str(state), "ship",
-                                 "--once"]), self.n)
+        return Run(*run_program([str(self.out / "hooktrail"), "--config", str(config), "--state",
+                                 str(state), "ship", "--once"]), self.n)
 
-    def best(self, name, ways):
-        """Alternating runs of several ways; the medians. A way that cannot be is told, and left out."""
-        runs = {way: [] for way in ways}
-        for _ in range(self.runs):
-            for way in list(runs):
+    def beside_peers(self, target, ship, peers, least=2.0):
+        """A row for each peer, from alternating runs: the medians of both."""
+        runs = {"ship": [], **{name: [] for name in peers}}
+        for _ in range(RUNS):
+            for name in list(runs):
                 try:
-                    runs[way].append(ways[way]())
+                    runs[name].append(ship() if name == "ship" else peers[name]())
                 except Skip as why:
-                    print(f"{name}: {way}: SKIP: {why}", flush=True)
-                    del runs[way]
-        rates = {}
-        for way, list_of in runs.items():
-            r = sorted(list_of, key=lambda r: r.sent / r.seconds)[len(list_of) // 2]
-            rates[way] = r.sent / r.seconds
-            print(f"{name}: {way}: {rates[way]:.0f} events/s, CPU {r.cpu * 1e6 / r.sent:.1f} s a "
-                  f"million events, peak memory {r.peak:.0f} MiB", flush=True)
-        return rates
-
-    def beside_peers(self, name, ways, target=2.0):
-        rates = self.best(name, ways)
-        ours = rates.pop("hooktrail ship")
-        if not rates:
-            print(f"{name}: SKIP: no peer is installed", flush=True)
-            return
-        peer = max(rates, key=rates.get)
-        line = (f"{name}: hooktrail ship / the best peer ({peer}): {ours / rates[peer]:.2f} x "
-                f"(target {target:.2f})")
-        print(line, flush=True)
-        if ours < target * rates[peer]:
-            self.missed.append(line)
+                    print(f"{target}, {name}: SKIP: {why}", file=sys.stderr, flush=True)
+                    del runs[name]
+        middle = {name: sorted(some, key=lambda r: r.sent / r.seconds)[len(some) // 2]
+                  for name, some in runs.items()}
+        ours = middle.pop("ship")
+        for name, run in middle.items():
+            ratio = ours.sent / ours.seconds / (run.sent / run.seconds)
+            yield (f"{target}, {name}", words(ours), words(run), f"{ratio:.2f}", f">= {least}",
+                   ratio >= least)
 
 
 # ---- rsyslog and syslog-ng ----------------------------------------------------------------------
@@ -223,13 +211,15 @@ def syslog_ng(bench, module, package, destination, count):
 
 # ---- PostgreSQL -----------------------------------------------------------------------------------
 
-def bench_postgres(bench):
+def postgres_rows(out, folder):
+    """PostgreSQL: the driver beside a bare COPY, ship beside rsyslog and syslog-ng."""
     if reason := postgres.why_not():
-        print(f"postgres: SKIP: {reason}")
+        print(f"(h) PostgreSQL: SKIP: {reason}", file=sys.stderr)
         return
-    with postgres.Postgres(str(bench.folder / "postgres"), {"shared_buffers": "256MB",
-                                                            "max_wal_size": "4GB"}) as pg:
-        bench.beside_bare(OBJ / "bench/bench_postgres", bench.state, pg.create("bare"), bench.runs)
+    bench = Bench(out, folder)
+    with postgres.Postgres(None, {"shared_buffers": "256MB", "max_wal_size": "4GB"}) as pg:
+        yield bench.beside_bare("(h) PostgreSQL, bare COPY", "bench_postgres", bench.state,
+                                pg.create("bare"))
 
         def count():
             return int(pg.psql("SELECT count(*) FROM peer", "peer")[0])
@@ -239,22 +229,19 @@ def bench_postgres(bench):
             pg.psql("CREATE TABLE peer (body text)", "peer")
             return run(bench, *args, count)
 
-        def ship():
-            return bench.ship(f'  postgres: {{dsn: "{pg.create("ship")}"}}')
-
-        bench.beside_peers("postgres", {
-            "hooktrail ship": ship,
-            "rsyslog, ompgsql": lambda: peer(
-                rsyslog, "ompgsql", "rsyslog-pgsql",
-                f'type="ompgsql" conninfo="postgresql://postgres@127.0.0.1:{pg.port}/peer" '
-                'template="sql"'),
-            "syslog-ng, sql": lambda: peer(
-                syslog_ng, "libafsql", "syslog-ng-mod-sql and libdbd-pgsql",
-                f'sql(type(pgsql) host("127.0.0.1") port("{pg.port}") username("postgres") '
-                'password("-") database("peer") table("peer") columns("body text") '
-                'values("$MSG") indexes() flags(explicit-commits) batch-lines(4096) '
-                'batch-timeout(1000));'),
-        })
+        yield from bench.beside_peers(
+            "(h) ship to PostgreSQL", lambda: bench.ship(f'  postgres: {{dsn: "{pg.create("ship")}"}}'), {
+                "rsyslog": lambda: peer(
+                    rsyslog, "ompgsql", "rsyslog-pgsql",
+                    f'type="ompgsql" conninfo="postgresql://postgres@127.0.0.1:{pg.port}/peer" '
+                    'template="sql"'),
+                "syslog-ng": lambda: peer(
+                    syslog_ng, "libafsql", "syslog-ng-mod-sql",
+                    f'sql(type(pgsql) host("127.0.0.1") port("{pg.port}") username("postgres") '
+                    'password("-") database("peer") table("peer") columns("body text") '
+                    'values("$MSG") indexes() flags(explicit-commits) batch-lines(4096) '
+                    'batch-timeout(1000));'),
+            })
 
 
 # ---- Kafka ------------------------------------------------------------------------------------------
@@ -310,43 +297,24 @@ def kafka_peers(bench, k, exactly_once):
     }
 
 
-def bench_kafka(bench):
+def kafka_rows(out, folder, delivery):
+    """Kafka: the driver beside bare librdkafka, ship beside rsyslog and syslog-ng."""
+    title = f"({'ij'[delivery == 'exactly-once']}) "
     if reason := kafka.why_not():
-        print(f"kafka: SKIP: {reason}")
+        print(f"{title}Kafka: SKIP: {reason}", file=sys.stderr)
         return
-    for delivery in ("at-least-once", "exactly-once"):
-        with kafka.Kafka() as k:
-            for compression in ("none", "lz4"):
-                bench.beside_bare(OBJ / "bench/bench_kafka", bench.state, k.bootstrap, delivery,
-                                  compression, bench.runs)
-            if not shutil.which("kcat"):
-                print("kafka: peers: SKIP: needs the package kcat")
-                continue
+    bench = Bench(out, folder)
+    with kafka.Kafka() as k:
+        for compression in ("none", "lz4"):
+            yield bench.beside_bare(f"{title}Kafka {delivery}, {compression}, bare librdkafka",
+                                    "bench_kafka", bench.state, k.bootstrap, delivery, compression)
+        if not shutil.which("kcat"):
+            print(f"{title}peers: SKIP: needs the package kcat", file=sys.stderr)
+            return
 
-            def ship():
-                prefix = f"ship-{time.monotonic_ns()}"
-                return bench.ship(f"  kafka: {{properties: {{bootstrap.servers: '{k.bootstrap}'}}, "
-                                  f"delivery: {delivery}, topic_prefix: {prefix}}}")
+        def ship():
+            return bench.ship(f"  kafka: {{properties: {{bootstrap.servers: '{k.bootstrap}'}}, "
+                              f"delivery: {delivery}, topic_prefix: ship-{time.monotonic_ns()}}}")
 
-            bench.beside_peers(f"kafka, {delivery}", {
-                "hooktrail ship": ship, **kafka_peers(bench, k, delivery == "exactly-once")})
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("-n", type=int, default=150000, help="records")
-    parser.add_argument("--runs", type=int, default=5)
-    parser.add_argument("what", nargs="*", default=["postgres", "kafka"])
-    args = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="hooktrail-bench-") as folder:
-        os.chmod(folder, 0o755)  # the server's user goes through it
-        bench = Bench(folder, args.n, args.runs)
-        for what in args.what:
-            {"postgres": bench_postgres, "kafka": bench_kafka}[what](bench)
-    for line in bench.missed:
-        print(f"MISSED: {line}")
-    return 1 if bench.missed else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+        yield from bench.beside_peers(f"{title}ship to Kafka", ship,
+                                      kafka_peers(bench, k, delivery == "exactly-once"))

@@ -23,6 +23,8 @@ import tempfile
 import time
 import typing
 
+import bench_sinks
+
 RUNS = 5
 SECONDS = 2  # of one run under load
 MANY = 64  # connections
@@ -287,8 +289,24 @@ def ratio_of(target, words):
     return [Row(target, figure, bare, ratio, f">= {least}", float(ratio) >= float(least))]
 
 
-# By letter; what needs servers of its own (PostgreSQL, Kafka) is added as "h", "i", ….
-BENCHES = {"a": chain_of_one, "b": recorder, "c": journal, "d": no_hook, "e": sqlite, "f": memory, "g": version}
+def to_postgres(place):
+    """(h) Shipping to PostgreSQL."""
+    return [Row(*row) for row in bench_sinks.postgres_rows(OUT, place.disk)]
+
+
+def to_kafka(place):
+    """(i) Shipping to Kafka, at least once."""
+    return [Row(*row) for row in bench_sinks.kafka_rows(OUT, place.disk, "at-least-once")]
+
+
+def to_kafka_once(place):
+    """(j) Shipping to Kafka, exactly once."""
+    return [Row(*row) for row in bench_sinks.kafka_rows(OUT, place.disk, "exactly-once")]
+
+
+# By letter; the last three need servers of their own, and are left out where those are not installed.
+BENCHES = {"a": chain_of_one, "b": recorder, "c": journal, "d": no_hook, "e": sqlite, "f": memory, "g": version,
+           "h": to_postgres, "i": to_kafka, "j": to_kafka_once}
 
 
 def print_table(rows):
