@@ -98,6 +98,8 @@ def main():
         missing = {c for c in contracts if not stage.is_built(binary, c)}
         kept = [v for v in vectors if json.loads(v.read_text(encoding="utf-8"))["contract"] not in missing]
         skipped, vectors = len(vectors) - len(kept), kept
+        if skipped:
+            print(f"SKIPPED [{skipped}] of contracts that this program does not have: {', '.join(sorted(missing))}")
 
     failed = 0
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
