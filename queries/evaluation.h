@@ -5,8 +5,6 @@
 #include "collector/base/buf.h"
 #include "queries/store.h"
 
-enum { EVALUATION_ARENA_BYTES = 8 * 1024 * 1024 };
-
 /*
  * Append, with a newline at the end:
  * {"evaluation":{…the record…},"journal","seq","leaf",

@@ -24,11 +24,6 @@ static const char *const states[] = {
     [WHY_UNKNOWN] = "unknown", [WHY_HOLDS] = "holds", [WHY_FAILS] = "fails"
 };
 
-const char *why_step_name(enum why_step_kind step)
-{
-    return steps[step].name;
-}
-
 const char *why_step_statement(enum why_step_kind step)
 {
     return steps[step].statement;

@@ -79,8 +79,7 @@ struct why {
 bool why_query(struct store *s, const struct why_options *o, struct arena *a, struct why *ret,
                struct err *err) MUST_CHECK;
 
-/* "event", … ; the sentence whose truth the state tells; "holds", "fails", "unknown". */
-const char *why_step_name(enum why_step_kind step);
+/* The sentence whose truth the state tells; "holds", "fails", "unknown". */
 const char *why_step_statement(enum why_step_kind step);
 const char *why_state_name(enum why_state state);
 

@@ -17,7 +17,6 @@
 
 enum {
     PEM_BYTES = 4096, /* an Ed25519 key takes some 120 */
-    PRIVATE_MODE = 0600,
     PUBLIC_MODE = 0644,
     FOLDER_MODE = 0755, /* the public keys are for everyone; private ones guard themselves */
 };

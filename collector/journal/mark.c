@@ -137,11 +137,6 @@ uint64_t mark_durable(const struct mark *m)
     return plain < turned ? plain : turned;
 }
 
-uint64_t mark_segment(const struct mark *m)
-{
-    return __atomic_load_n(&words_of(m)->segment, __ATOMIC_ACQUIRE);
-}
-
 static void wake(struct words *w)
 {
     (void)__atomic_add_fetch(&w->changes, 1, __ATOMIC_RELEASE);

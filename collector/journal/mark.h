@@ -44,10 +44,6 @@ void mark_put(struct mark *m, const struct format_mark *value);
 /* The durable sequence: never more than is true, whatever bit was flipped. */
 uint64_t mark_durable(const struct mark *m);
 
-/* First sequence of the segment in which it is; never older than what mark_durable() told before.
- */
-uint64_t mark_segment(const struct mark *m);
-
 /* Move it, wake who waits. */
 void mark_move(struct mark *m, uint64_t durable_seq, uint64_t segment_first);
 

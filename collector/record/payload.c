@@ -243,18 +243,3 @@ struct json_value payload_get(struct json_value object, struct slice key)
     }
     return (struct json_value){ .kind = JSON_KIND_NONE };
 }
-
-void payload_minify(struct json_value v, struct buf *out)
-{
-    struct slice rest = v.raw;
-
-    while (rest.len > 0) {
-        size_t n = 0;
-
-        while (n < rest.len && !is_blank(rest.ptr[n])) {
-            n += rest.ptr[n] == '"' ? payload_string_length(payload_skip(rest, n)) : 1;
-        }
-        buf_add(out, (struct slice){ .ptr = rest.ptr, .len = n });
-        rest = payload_skip_blanks(payload_skip(rest, n));
-    }
-}

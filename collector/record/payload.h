@@ -79,6 +79,3 @@ bool payload_string_is(struct slice raw, struct slice text);
 
 /* The value of a number that is a whole one (also 3.0 and 3e2). False: not whole, or too big. */
 bool payload_integer(struct json_value v, int64_t *ret) MUST_CHECK;
-
-/* Append v without blanks between tokens; every token as it came. */
-void payload_minify(struct json_value v, struct buf *out);

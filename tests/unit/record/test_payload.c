@@ -561,32 +561,6 @@ static void an_integer_is_a_whole_number_however_it_is_written(void **state)
     }
 }
 
-static void minify_takes_blanks_and_leaves_every_token(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *text;
-        const char *expected;
-    } cases[] = {
-        { " { } ", "{}" },
-        { "{ \"a b\" : [ 1.50 , -0 ,\n\ttrue ] , \"a b\":null }",
-          "{\"a b\":[1.50,-0,true],\"a b\":null}" },
-        { "\" \\\" \"", "\" \\\" \"" },
-        { "[ \"\\\\\" , \" \" ]", "[\"\\\\\",\" \"]" },
-        { " 1E+5 ", "1E+5" },
-        { "\"\\ud800 \"", "\"\\ud800 \"" },
-    };
-
-    for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        struct buf out;
-
-        buf_init(&out, 4096);
-        payload_minify(checked(cases[i].text), &out);
-        assert_string_equal(buf_cstr(&out), cases[i].expected);
-        buf_done(&out);
-    }
-}
-
 static void no_prefix_of_a_text_is_read_past_its_end(void **state)
 {
     (void)state;
@@ -623,7 +597,6 @@ int main(void)
         cmocka_unit_test(a_string_without_escapes_is_not_copied),
         cmocka_unit_test(a_string_is_compared_as_what_it_spells),
         cmocka_unit_test(an_integer_is_a_whole_number_however_it_is_written),
-        cmocka_unit_test(minify_takes_blanks_and_leaves_every_token),
         cmocka_unit_test(no_prefix_of_a_text_is_read_past_its_end),
     };
 
