@@ -5,7 +5,13 @@
 #include "collector/record/decode.h"
 #include "queries/rows.h"
 
-/* The evaluations of one dispatch: each chain has one. */
+/* The chains of one dispatch run one after the other, within less than that. */
+static const int64_t DISPATCH_US = INT64_C(24) * 3600 * 1000000;
+
+/*
+ * The evaluations of one dispatch: each chain has one. They are looked for where
+ * they can be, in their thread at their time: stores find nothing by a dispatch's id.
+ */
 static bool select_dispatch(struct store *s, const struct store_row *row, struct arena *a,
                             struct rows *ret, struct err *err)
 {
@@ -18,7 +24,13 @@ static bool select_dispatch(struct store *s, const struct store_row *row, struct
         return true;
     }
 
-    struct store_filter f = { .types = 1U << RECORD_HOOK_EVALUATION, .dispatch_id = e.dispatch_id };
+    struct store_filter f = {
+        .types = 1U << RECORD_HOOK_EVALUATION,
+        .dispatch_id = e.dispatch_id,
+        .thread_id = e.thread_id,
+        .from_us = row->time_us > DISPATCH_US ? row->time_us - DISPATCH_US : 0,
+        .to_us = row->time_us + DISPATCH_US,
+    };
 
     return rows_select(s, &f, a, ret, err);
 }

@@ -214,28 +214,26 @@ class UnixConnection(http.client.HTTPConnection):
         return answer
 
 
-def wait_shipped(place, records):
-    """Until the store has so many records of the journal."""
-    positions = place.disk / "write/sinks/sqlite.positions.json"
+def wait_found(serve, path):
+    """Until the store has it, and so all that the journal has before it."""
     until = time.monotonic() + 600
     while time.monotonic() < until:
-        if positions.exists() and sum(json.loads(positions.read_text())["positions"].values()) > records:
-            return
+        with contextlib.suppress(RuntimeError):
+            return serve.ask("GET", path)
         time.sleep(0.5)
-    raise RuntimeError(f"{records} records are not shipped within 600 s")
+    raise RuntimeError(f"{path} is not shipped within 600 s")
 
 
-def fill_and_ask(place, body, events, sent):
-    """So many events through all three roles: dispatched, shipped, and asked for now and then."""
+def fill_and_ask(place, body, events, thread):
+    """So many events through all three roles: dispatched, shipped, and the last of them asked for."""
     load(place.sockets / "write", body, MANY, 600, events)
-    wait_shipped(place, sent)
     with contextlib.closing(UnixConnection(place.sockets / "write")) as collect, \
             contextlib.closing(UnixConnection(place.sockets / "serve")) as serve:
-        asked = collect.ask("POST", "/v1/dispatch", json.dumps(call("Start") | {"thread_id": f"asked-{sent}"}))
-        wait_shipped(place, sent + 1)
+        asked = collect.ask("POST", "/v1/dispatch", json.dumps(call("Start") | {"thread_id": thread}))
+        wait_found(serve, f"/v1/evaluations/{asked['evaluation_ids'][0]}")
         for _ in range(1000):
             serve.ask("GET", f"/v1/evaluations/{asked['evaluation_ids'][0]}")
-            serve.ask("GET", f"/v1/threads/asked-{sent}/trace")
+            serve.ask("GET", f"/v1/threads/{thread}/trace")
 
 
 def memory(place):
@@ -249,8 +247,8 @@ def memory(place):
             roles[role] = stack.enter_context(running([OUT / f"libexec/hooktrail-{role}", "--config", config, role], path))
             time.sleep(2)
         seen = [{role: resident_mb(p) for role, p in roles.items()}]
-        for half in (1, 2):
-            fill_and_ask(place, body, EVENTS // 2, half * EVENTS // 2)
+        for half in ("first", "second"):
+            fill_and_ask(place, body, EVENTS // 2, half)
             time.sleep(2)
             seen.append({role: resident_mb(p) for role, p in roles.items()})
     for role in roles:
