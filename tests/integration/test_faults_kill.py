@@ -2,6 +2,7 @@
 import collections
 import contextlib
 import http.client
+import json
 import os
 import pathlib
 import random
@@ -24,8 +25,11 @@ QUICK = ["Passes", "Denies", "Asks", "Fails", "Naps", "Nobody"]
 ENDLESS = ["Sleeps", "Flees", "Forks", "Ignores"]
 
 
-def documents(mark):
-    """Hooks of every kind; those that would go on for a day have `mark` in their command lines."""
+def documents(mark, folder):
+    """Hooks of every kind; those that would go on for a day have `mark` in their command lines.
+
+    `sleeps` leaves its input in the folder: nobody may say that it never ran.
+    """
     return hooks(
         hook("passes", "/bin/true", "Passes"),
         hook("denies", "sh -c 'echo no >&2; exit 2'", "Denies"),
@@ -33,7 +37,7 @@ def documents(mark):
         hook("fails", "/no/such/program", "Fails"),
         hook("naps", "sleep 0.05", "Naps"),
         hook("second", "/bin/true", "Naps|Passes"),
-        hook("sleeps", f"sleep {mark}", "Sleeps", timeout=3600),
+        hook("sleeps", f"sh -c 'cat > {folder}/started.$$; exec sleep {mark}'", "Sleeps", timeout=3600),
         hook("flees", f"setsid -w setsid -w sleep {mark}", "Flees", timeout=3600),
         hook("forks", f"sh -c '(setsid sleep {mark} &) ; sleep {mark}.5 & setsid sh -c \"sleep {mark}.7; :\" & wait'",
              "Forks", timeout=3600),
@@ -57,6 +61,12 @@ def questions(plant):
     yield
     stop.set()
     thread.join(60)
+
+
+def started(folder):
+    """What hooks wrote when they began, whole."""
+    texts = [path.read_text() for path in folder.glob("started.*")]
+    return [text for text in texts if text.rstrip().endswith("}")]
 
 
 class History:
@@ -92,6 +102,8 @@ class History:
         for r in others:
             interrupted = self.sent[r["thread_id"]] in ENDLESS
             assert not interrupted or r["final_decision"] in ("interrupted", "cancelled"), r
+        ran = {json.loads(text)["call_id"] for text in started(plant.dir)}
+        assert ran and ran <= {r["call_id"] for r in evaluations}, "a hook ran without a trace"
         self.check_store(plant, frames)
         return others
 
@@ -118,7 +130,7 @@ CLIENTS = [QUICK] * 4 + [ENDLESS] * 3  # what each client asks for
 @pytest.mark.chaos
 @pytest.mark.parametrize("durability", ["fsync", "write"])
 def test_a_role_that_is_killed_loses_nothing_and_leaves_nothing(binary, tmp_path, mark, durability):
-    plant = Plant(binary, tmp_path, documents(mark), CONFIG % (durability, tmp_path / "state"))
+    plant = Plant(binary, tmp_path, documents(mark, tmp_path), CONFIG % (durability, tmp_path / "state"))
     history = History()
     with plant:
         for role in ROLES:
@@ -147,7 +159,7 @@ def test_a_role_that_is_killed_loses_nothing_and_leaves_nothing(binary, tmp_path
 
 @pytest.mark.chaos
 def test_a_supervisor_that_is_killed_takes_all_along_and_comes_back(binary, tmp_path, mark):
-    plant = Plant(binary, tmp_path, documents(mark), CONFIG % ("fsync", tmp_path / "state"))
+    plant = Plant(binary, tmp_path, documents(mark, tmp_path), CONFIG % ("fsync", tmp_path / "state"))
     history = History()
     with plant:
         for round_ in range(KILLS // 4):
