@@ -174,8 +174,8 @@ static int unknown(const struct cli_command *const *commands, size_t n, const ch
 
 static int help(const struct cli_command *c)
 {
-    (void)printf("Usage: hooktrail [--config FILE] [--state DIR] %s %s\n\n%s\n", c->name, c->usage,
-                 c->help);
+    (void)printf("Usage: hooktrail [--config FILE] [--state DIR] %s%s%s\n\n%s\n", c->name,
+                 *c->usage ? " " : "", c->usage, c->help);
     return fflush(stdout) == 0 ? CLI_DONE : CLI_FAILED;
 }
 

@@ -22,7 +22,8 @@ struct front_command {
     const char *name;
     const char *role;    /* "collect", "serve", "ship"; NULL: the front itself */
     const char *summary; /* one line */
-    const char *options; /* its long options, for completion: "--hooks --contract" */
+    /* What follows, for completion: "list --all --sink=", with "=" where a value is taken. */
+    const char *words;
 };
 
 /* All commands, in the order of the help. */

@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "collector/base/slice.h"
+
 #define GLOBAL_OPTIONS "--config --state --json --color --help"
 
 /* The words of all commands, parted by blanks. */
@@ -13,13 +15,40 @@ static void put_names(void)
     }
 }
 
+/* The next word of *words, without what parts it from those behind; empty at the end. */
+static struct slice next_word(const char **words)
+{
+    const char *at = *words + strspn(*words, " ");
+    size_t n = strcspn(at, " ");
+
+    *words = at + n;
+    return (struct slice){ .ptr = at, .len = n };
+}
+
+/* Cut the "=" of an option that takes a value; whether it had one. */
+static bool cut_value(struct slice *word)
+{
+    bool has = word->len > 0 && word->ptr[word->len - 1] == '=';
+
+    word->len -= has ? 1 : 0;
+    return has;
+}
+
 static void put_cases(const char *indent)
 {
     for (size_t i = 0; i < front_command_count; i++) {
-        if (front_commands[i].options[0] != '\0') {
-            (void)printf("%s%s) words=\"%s $words\" ;;\n", indent, front_commands[i].name,
-                         front_commands[i].options);
+        const char *words = front_commands[i].words;
+        struct slice word = next_word(&words);
+
+        if (word.len == 0) {
+            continue;
         }
+        (void)printf("%s%s) words=\"", indent, front_commands[i].name);
+        for (; word.len > 0; word = next_word(&words)) {
+            (void)cut_value(&word);
+            (void)printf("%" SLICE_FMT " ", SLICE_ARG(word));
+        }
+        (void)printf("$words\" ;;\n");
     }
 }
 
@@ -56,17 +85,29 @@ static void put_bash(void)
                  "complete -o default -F _hooktrail hooktrail\n");
 }
 
-/* Each word of `options` without its dashes, as an option of `command`. */
-static void put_fish_options(const char *command, const char *options)
+/* Options without their dashes, and subcommands, of `command`. */
+static void put_fish_words(const char *command, const char *words)
 {
-    while (*options != '\0') {
-        size_t len = strcspn(options, " ");
+    for (struct slice word = next_word(&words); word.len > 0; word = next_word(&words)) {
+        bool option = word.ptr[0] == '-';
+        const char *value = cut_value(&word) ? " -r" : "";
 
-        (void)printf("complete -c hooktrail -n '__fish_seen_subcommand_from %s' -l %.*s -r\n",
-                     command, (int)len - 2, options + 2);
-        options += len;
-        options += strspn(options, " ");
+        word.ptr += option ? 2 : 0;
+        word.len -= option ? 2 : 0;
+        (void)printf("complete -c hooktrail -n '__fish_seen_subcommand_from %s' %s %" SLICE_FMT
+                     "%s\n",
+                     command, option ? "-l" : "-f -a", SLICE_ARG(word), value);
     }
+}
+
+/* In single quotes, as fish reads them. */
+static void put_fish_quoted(const char *text)
+{
+    (void)putchar('\'');
+    for (; *text != '\0'; text++) {
+        (void)printf(*text == '\'' || *text == '\\' ? "\\%c" : "%c", *text);
+    }
+    (void)putchar('\'');
 }
 
 static void put_fish(void)
@@ -82,9 +123,10 @@ static void put_fish(void)
     for (size_t i = 0; i < front_command_count; i++) {
         const struct front_command *c = &front_commands[i];
 
-        (void)printf("complete -c hooktrail -f -n __fish_use_subcommand -a %s -d '%s'\n", c->name,
-                     c->summary);
-        put_fish_options(c->name, c->options);
+        (void)printf("complete -c hooktrail -f -n __fish_use_subcommand -a %s -d ", c->name);
+        put_fish_quoted(c->summary);
+        (void)putchar('\n');
+        put_fish_words(c->name, c->words);
     }
 }
 

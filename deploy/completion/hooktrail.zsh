@@ -18,12 +18,16 @@ _hooktrail() {
     done
     case $cmd in
     ''|help) words="run trace why status tail check dispatch verify deadletter token config collect ship serve completion version help $words" ;;
+    trace) words="--from --to --limit --all $words" ;;
     why) words="--call --thread --tool --event --at $words" ;;
-    check) words="--contract --hooks $words" ;;
+    tail) words="--follow --lines --thread $words" ;;
+    check) words="--hooks --contract --secrets $words" ;;
     dispatch) words="--hooks --contract --secrets --record --appinsights $words" ;;
     verify) words="--key-dir --record $words" ;;
+    deadletter) words="list show retry drop --all --sink $words" ;;
+    token) words="create list revoke --scopes --expires $words" ;;
     config) words="--get $words" ;;
-    ship) words="--source $words" ;;
+    ship) words="--once --source $words" ;;
     esac
     COMPREPLY=($(compgen -W "$words" -- "$cur"))
 }

@@ -100,6 +100,49 @@ def test_what_is_not_meant_is_refused_in_one_line(args, says):
     assert answer.stdout == ""
 
 
+GLOBAL_OPTIONS = {"--config", "--state", "--json", "--color", "--help"}
+COMMANDS = ("run trace why status tail check dispatch verify deadletter token config collect ship "
+            "serve").split()
+
+
+def options_in(text):
+    return set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", text)) - GLOBAL_OPTIONS
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_completion_and_man_page_know_the_same_options(command):
+    own = options_in(hooktrail(command, "--help").stdout)
+    cases = re.findall(rf'^    {command}\) words="(.*)" ;;$', hooktrail("completion", "bash").stdout, re.M)
+    assert options_in(" ".join(cases)) == own
+    fish = re.findall(rf"_from {command}' -l ([a-z-]+)", hooktrail("completion", "fish").stdout)
+    assert {f"--{name}" for name in fish} == own
+
+    page = (ROOT / "deploy/hooktrail.1").read_text().replace("\\\n", "").replace("\\-", "-")
+    page = re.sub(r"\\f.", "", page)
+    heads = [head for head in re.findall(r"^\.TP\n(.*)", page, re.M)
+             if re.search(rf"(?<![-\w]){command}(?![-\w])", head)]
+    assert len(heads) == 1
+    if command not in ("collect", "serve"):  # they share a line with ship
+        assert options_in(heads[0]) == own
+
+
+SUBCOMMANDS = {"token": ["create"], "deadletter": ["list"]}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_options_of_the_help_are_those_that_are_taken(command):
+    """Options are parsed in order: an unknown one before --bogus would be the one that is named."""
+    own = options_in(hooktrail(command, "--help").stdout)
+    given = [word for option in sorted(own) for word in (option, "1")]
+    answer = hooktrail(command, *SUBCOMMANDS.get(command, []), *given, "--bogus")
+    assert "unknown option '--bogus'" in answer.stderr
+
+
+def test_fish_reads_its_completions():
+    for line in hooktrail("completion", "fish").stdout.splitlines():
+        assert re.sub(r"'(?:[^'\\]|\\.)*'", "", line).count("'") == 0, line
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_the_completion_files_are_what_the_program_prints(shell):
     text = hooktrail("completion", shell).stdout
