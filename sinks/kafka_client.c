@@ -38,22 +38,6 @@ static void on_log(const rd_kafka_t *rk, int level, const char *facility, const 
     log_debug("librdkafka", log_str("facility", facility), log_str("text", text));
 }
 
-static bool open_topics(struct kafka_client *c, struct err *err)
-{
-    for (int i = 0; i < KAFKA_TOPICS; i++) {
-        char name[256];
-
-        (void)snprintf(name, sizeof(name), "%s.%s", c->prefix,
-                       kafka_topic_name((enum kafka_topic)i));
-        c->topics[i] = rd_kafka_topic_new(c->rk, name, NULL);
-        if (!c->topics[i]) {
-            return err_set(err, ERR_INVALID, "topic %s: %s", name,
-                           rd_kafka_err2str(rd_kafka_last_error()));
-        }
-    }
-    return true;
-}
-
 bool kafka_client_open(struct kafka_client *c, const struct kafka_settings *set,
                        const char *const *extra, struct err *err)
 {
@@ -75,10 +59,6 @@ bool kafka_client_open(struct kafka_client *c, const struct kafka_settings *set,
     if (!c->rk) {
         rd_kafka_conf_destroy(conf);
         return err_set(err, ERR_INVALID, "kafka: %s", text);
-    }
-    if (!open_topics(c, err)) {
-        kafka_client_close(c);
-        return false;
     }
     return true;
 }

@@ -41,7 +41,10 @@ bool kafka_client_topics(struct kafka_client *c, const struct kafka_settings *se
                          const char *const *names, bool compact, int timeout_ms, struct err *err)
     MUST_CHECK;
 
-/* The four record topics, by kafka_client_topics(). */
+/*
+ * The four record topics, by kafka_client_topics(); then they are open. Not before: the
+ * broker would make what is asked for in its own way, with as many partitions as it likes.
+ */
 bool kafka_client_record_topics(struct kafka_client *c, const struct kafka_settings *set,
                                 int timeout_ms, struct err *err) MUST_CHECK;
 

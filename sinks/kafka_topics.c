@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "collector/base/clock.h"
 #include "sinks/kafka_client.h"
 
 /* Which of `names` the cluster does not have, at the end of `missing`. */
@@ -122,14 +123,73 @@ bool kafka_client_topics(struct kafka_client *c, const struct kafka_settings *se
     return made;
 }
 
+static bool open_topics(struct kafka_client *c, const char *const *names, struct err *err)
+{
+    for (int i = 0; i < KAFKA_TOPICS; i++) {
+        c->topics[i] = rd_kafka_topic_new(c->rk, names[i], NULL);
+        if (!c->topics[i]) {
+            return err_set(err, ERR_INVALID, "topic %s: %s", names[i],
+                           rd_kafka_err2str(rd_kafka_last_error()));
+        }
+    }
+    return true;
+}
+
+static bool all_have_leaders(const struct rd_kafka_metadata *metadata)
+{
+    for (int t = 0; t < metadata->topic_cnt; t++) {
+        const struct rd_kafka_metadata_topic *topic = &metadata->topics[t];
+
+        for (int i = 0; i < topic->partition_cnt; i++) {
+            if (topic->partitions[i].leader < 0) {
+                return false;
+            }
+        }
+        if (topic->err || topic->partition_cnt == 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/*
+ * Let librdkafka learn now who leads the topics' partitions; by itself it looks once a
+ * second. That it could not is no error: messages wait for it.
+ */
+static void learn_leaders(struct kafka_client *c)
+{
+    enum { PATIENCE_MS = 1000, PAUSE_MS = 10 };
+    int64_t deadline_ms = clock_mono_ms() + PATIENCE_MS;
+    bool known = false;
+
+    while (!known && clock_left_ms(deadline_ms) > 0) {
+        const struct rd_kafka_metadata *metadata;
+
+        if (rd_kafka_metadata(c->rk, 0, NULL, &metadata, clock_left_ms(deadline_ms))) {
+            return;
+        }
+        known = all_have_leaders(metadata);
+        rd_kafka_metadata_destroy(metadata);
+        (void)rd_kafka_poll(c->rk, known ? 0 : PAUSE_MS);
+    }
+}
+
 bool kafka_client_record_topics(struct kafka_client *c, const struct kafka_settings *set,
                                 int timeout_ms, struct err *err)
 {
+    char texts[KAFKA_TOPICS][256];
     const char *names[KAFKA_TOPICS + 1];
 
     for (int i = 0; i < KAFKA_TOPICS; i++) {
-        names[i] = rd_kafka_topic_name(c->topics[i]);
+        (void)snprintf(texts[i], sizeof(texts[i]), "%s.%s", c->prefix,
+                       kafka_topic_name((enum kafka_topic)i));
+        names[i] = texts[i];
     }
     names[KAFKA_TOPICS] = NULL;
-    return kafka_client_topics(c, set, names, false, timeout_ms, err);
+    if (!kafka_client_topics(c, set, names, false, timeout_ms, err) ||
+        !open_topics(c, names, err)) {
+        return false;
+    }
+    learn_leaders(c);
+    return true;
 }
