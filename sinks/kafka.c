@@ -9,6 +9,7 @@
 #include "collector/base/log.h"
 #include "collector/base/mem.h"
 #include "sinks/kafka_client.h"
+#include "sinks/kafka_ends.h"
 #include "sinks/kafka_flight.h"
 
 /*
@@ -24,6 +25,7 @@ struct sink_kafka {
     struct sink base;
     struct kafka_settings set;
     struct kafka_client client;
+    struct kafka_ends ends;
     struct kafka_flight *flights; /* one a journal, owned */
     struct arena arena;           /* of one span */
     int64_t timeout_ms;
@@ -37,9 +39,13 @@ static struct sink_kafka *from_sink(struct sink *s)
 
 static void on_delivery(void *ctx, void *opaque, const rd_kafka_message_t *m)
 {
-    (void)ctx;
+    struct sink_kafka *k = ctx;
+
     if (opaque) {
         kafka_entry_answered(opaque, m->err);
+    }
+    if (!m->err) {
+        kafka_ends_saw(&k->ends, rd_kafka_topic_name(m->rkt), m->partition, m->offset);
     }
 }
 
@@ -59,6 +65,8 @@ static void kafka_close(struct sink *s)
         }
     }
     kafka_flights_free(k->flights);
+    kafka_ends_flush(&k->ends, true);
+    kafka_ends_done(&k->ends);
     arena_clear(&k->arena);
     free(k);
 }
@@ -72,14 +80,18 @@ static bool kafka_open(const struct sink_config *cfg, struct sink **ret_sink, st
     k->base.ops = &sink_kafka_ops;
     k->timeout_ms = cfg->timeout_ms;
     k->client.on_delivery = on_delivery;
+    k->client.ctx = k;
     arena_init(&k->arena, KAFKA_SPAN_BYTES);
     k->arena.keep_bytes = KEEP_BYTES;
     if (!kafka_settings_read(cfg->settings, &k->set, err) ||
+        !kafka_ends_load(cfg->state_dir, cfg->name, &k->ends, err) ||
         !kafka_client_open(&k->client, &k->set, extra, err) ||
-        !kafka_client_record_topics(&k->client, &k->set, (int)cfg->timeout_ms, err)) {
+        !kafka_client_record_topics(&k->client, &k->set, (int)cfg->timeout_ms, err) ||
+        !kafka_client_fit(&k->client, &k->set, extra, (int)cfg->timeout_ms, err)) {
         kafka_close(&k->base);
         return false;
     }
+    kafka_ends_check(&k->ends, k->client.rk, cfg->timeout_ms);
     *ret_sink = &k->base;
     return true;
 }
@@ -198,37 +210,50 @@ static enum sink_result refused(struct sink_kafka *k, const struct kafka_standin
     return result;
 }
 
-static enum sink_result kafka_write(struct sink *s, const struct span *span, struct err *err)
+/* What the answers to a span's messages mean; those of a record that is given up, too. */
+static enum sink_result judge(struct sink_kafka *k, const struct kafka_standing *standing,
+                              struct err *err)
 {
-    struct sink_kafka *k = from_sink(s);
-    struct kafka_flight *f = kafka_flight_of(&k->flights, span->journal);
-    int64_t deadline_ms = clock_mono_ms() + k->timeout_ms;
     char text[200];
-
-    err->code = ERR_NONE;
-    k->client.trouble.code = ERR_NONE;
-
-    enum sink_result result = send_span(k, f, span, deadline_ms, err);
-
-    if (result != SINK_OK) {
-        return result;
-    }
-
-    struct kafka_standing standing = wait_for_answers(k, f, span, deadline_ms);
+    enum sink_result refusal = kafka_result_of(standing->failed);
 
     if (rd_kafka_fatal_error(k->client.rk, text, sizeof(text))) {
         (void)err_set(err, ERR_IO, "kafka: %s", text);
         return SINK_DOWN;
     }
-    if (standing.failed) {
-        return refused(k, &standing, err);
+    /* Only a record whose messages are all answered can be given up. */
+    if (standing->failed && (standing->pending == 0 || refusal != SINK_REJECT)) {
+        return refused(k, standing, err);
     }
-    if (standing.pending > 0) {
+    if (standing->pending > 0) {
         (void)kafka_client_fail(&k->client, RD_KAFKA_RESP_ERR__TIMED_OUT, "kafka", err);
         return SINK_RETRY;
     }
-    kafka_flight_forget(f, span->to);
     return SINK_OK;
+}
+
+static enum sink_result kafka_write(struct sink *s, const struct span *span, struct err *err)
+{
+    struct sink_kafka *k = from_sink(s);
+    struct kafka_flight *f = kafka_flight_of(&k->flights, span->journal);
+    int64_t deadline_ms = clock_mono_ms() + k->timeout_ms;
+    enum sink_result result = SINK_OK;
+
+    err->code = ERR_NONE;
+    k->client.trouble.code = ERR_NONE;
+    if (span->n > 0) {
+        result = send_span(k, f, span, deadline_ms, err);
+    }
+    if (span->n > 0 && result == SINK_OK) {
+        struct kafka_standing standing = wait_for_answers(k, f, span, deadline_ms);
+
+        result = judge(k, &standing, err);
+    }
+    if (result == SINK_OK) {
+        kafka_flight_forget(f, span->to);
+        kafka_ends_flush(&k->ends, false);
+    }
+    return result;
 }
 
 const struct sink_ops sink_kafka_ops = {

@@ -48,6 +48,14 @@ bool kafka_client_topics(struct kafka_client *c, const struct kafka_settings *se
 bool kafka_client_record_topics(struct kafka_client *c, const struct kafka_settings *set,
                                 int timeout_ms, struct err *err) MUST_CHECK;
 
+/*
+ * Open the client anew with smaller batches where a record topic takes no larger ones
+ * (max.message.bytes, which counts a batch), so that one message that is too large is
+ * refused alone and not with its neighbours. Where the broker does not tell, nothing is done.
+ */
+bool kafka_client_fit(struct kafka_client *c, const struct kafka_settings *set,
+                      const char *const *extra, int timeout_ms, struct err *err) MUST_CHECK;
+
 /* Queue one message; the value is copied. `opaque` comes back in on_delivery. */
 rd_kafka_resp_err_t kafka_client_produce(struct kafka_client *c, const struct kafka_message *m,
                                          struct slice journal, uint64_t seq, void *opaque);

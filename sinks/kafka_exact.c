@@ -8,7 +8,9 @@
 #include "collector/base/mem.h"
 #include "sinks/kafka.h"
 #include "sinks/kafka_client.h"
+#include "sinks/kafka_ends.h"
 #include "sinks/kafka_position.h"
+#include "sinks/positions.h"
 
 /*
  * Exactly once: records and position in one transaction. Each journal has a
@@ -26,6 +28,8 @@ struct sink_kafka_exact {
     char journal[40]; /* whose producer is open; "": none */
     struct kafka_client client;
     rd_kafka_topic_t *positions;
+    struct kafka_ends ends;
+    const char *state_dir; /* borrowed */
     struct arena arena;
     int64_t timeout_ms;
     uint64_t next;              /* what the topic of positions says of it */
@@ -49,6 +53,9 @@ static void on_delivery(void *ctx, void *opaque, const rd_kafka_message_t *m)
         m->err != RD_KAFKA_RESP_ERR__PURGE_INFLIGHT) {
         k->failed = m->err;
     }
+    if (!m->err) {
+        kafka_ends_saw(&k->ends, rd_kafka_topic_name(m->rkt), m->partition, m->offset);
+    }
 }
 
 static void close_producer(struct sink_kafka_exact *k)
@@ -71,6 +78,8 @@ static void exact_close(struct sink *s)
     struct sink_kafka_exact *k = from_sink(s);
 
     close_producer(k);
+    kafka_ends_flush(&k->ends, true);
+    kafka_ends_done(&k->ends);
     arena_clear(&k->arena);
     free(k);
 }
@@ -90,6 +99,34 @@ static enum sink_result fail(struct sink_kafka_exact *k, rd_kafka_error_t *error
     return result;
 }
 
+/*
+ * The topic cannot know less than was committed through it, as our file tells: then it
+ * is another topic, or an older one, and what it has forgotten would be sent again.
+ */
+static enum sink_result check_position(struct sink_kafka_exact *k, struct slice journal,
+                                       struct err *err)
+{
+    struct positions told;
+
+    if (!k->state_dir || !positions_load(k->state_dir, k->name, &told, err)) {
+        return k->state_dir ? SINK_BROKEN : SINK_OK;
+    }
+
+    uint64_t had = positions_get(&told, journal);
+
+    positions_done(&told);
+    if (k->next >= had) {
+        return SINK_OK;
+    }
+    (void)err_set(err, ERR_INVALID,
+                  "kafka: topic %s.positions stands at %" PRIu64 " of journal %" SLICE_FMT
+                  " and stood at %" PRIu64 ": it was deleted and made anew, or lost what it had. "
+                  "To send all again remove sinks/%s.positions.json of the state folder; to go on "
+                  "write that number under the journal's key",
+                  k->set.topic_prefix, k->next, SLICE_ARG(journal), had, k->name);
+    return SINK_BROKEN;
+}
+
 /* A producer for the journal: older ones are fenced, open transactions ended, then the position. */
 static enum sink_result open_producer(struct sink_kafka_exact *k, struct slice journal,
                                       struct err *err)
@@ -107,6 +144,7 @@ static enum sink_result open_producer(struct sink_kafka_exact *k, struct slice j
         return SINK_BROKEN;
     }
     if (!kafka_client_record_topics(&k->client, &k->set, (int)k->timeout_ms, err) ||
+        !kafka_client_fit(&k->client, &k->set, extra, (int)k->timeout_ms, err) ||
         !kafka_client_topics(&k->client, &k->set, topics, true, (int)k->timeout_ms, err)) {
         return err->code == ERR_INVALID ? SINK_BROKEN : SINK_DOWN;
     }
@@ -119,6 +157,10 @@ static enum sink_result open_producer(struct sink_kafka_exact *k, struct slice j
     }
     if (!kafka_position_read(&k->set, journal, k->timeout_ms, &k->next, err)) {
         return SINK_DOWN;
+    }
+    kafka_ends_check(&k->ends, k->client.rk, k->timeout_ms);
+    if (check_position(k, journal, err) != SINK_OK) {
+        return SINK_BROKEN;
     }
     (void)snprintf(k->journal, sizeof(k->journal), "%" SLICE_FMT, SLICE_ARG(journal));
     return SINK_OK;
@@ -143,7 +185,9 @@ static bool exact_open(const struct sink_config *cfg, struct sink **ret_sink, st
     k->client.ctx = k;
     (void)snprintf(k->name, sizeof(k->name), "%s", cfg->name ? cfg->name : "kafka");
     arena_init(&k->arena, KAFKA_SPAN_BYTES);
-    if (!kafka_settings_read(cfg->settings, &k->set, err)) {
+    k->state_dir = cfg->state_dir;
+    if (!kafka_settings_read(cfg->settings, &k->set, err) ||
+        !kafka_ends_load(cfg->state_dir, k->name, &k->ends, err)) {
         exact_close(&k->base);
         return false;
     }
@@ -253,6 +297,7 @@ static enum sink_result commit(struct sink_kafka_exact *k, const struct span *sp
         if (!error) {
             k->in_doubt = false;
             k->next = span->late ? k->next : span->to + 1;
+            kafka_ends_flush(&k->ends, false);
             return SINK_OK;
         }
         if (rd_kafka_error_txn_requires_abort(error)) {

@@ -263,7 +263,8 @@ static bool turn(struct runner *n)
         }
         return false;
     case SOURCE_ERROR:
-        step = pump_answer(&n->pump, SINK_DOWN, "position");
+        step = pump_answer(&n->pump, n->pump.last.code == ERR_INVALID ? SINK_BROKEN : SINK_DOWN,
+                           "position");
         pause_for(n, step.pause_ms);
         return false;
     }
