@@ -1,0 +1,283 @@
+"""Kafka through every outage, looked at by kcat, which is not ours."""
+import contextlib
+import itertools
+import random
+import shutil
+import subprocess
+import time
+
+import pytest
+
+from tests.integration.shipping import (LONG, RECORD_TOPICS, Ship, State, assert_published,
+                                        read_topics, wait_for)
+from tests.servers.kafka import Kafka
+
+TIMEOUT_MS = 5000  # of each answer
+TIMES = 20 if LONG else 3
+N = 200_000
+
+DELIVERIES = ("at-least-once", "exactly-once")
+BOTH = pytest.mark.parametrize("delivery", DELIVERIES)
+
+_names = itertools.count()
+
+
+def sink(kafka, prefix, delivery, properties=(), **more):
+    return {"delivery": delivery, "topic_prefix": prefix, "timeout_ms": TIMEOUT_MS,
+            "properties": {"bootstrap.servers": kafka.bootstrap, **dict(properties)}, **more}
+
+
+@pytest.fixture
+def prefix():
+    """Topics that nobody else uses."""
+    return f"faults{next(_names)}"
+
+
+@pytest.fixture
+def start(binary, live, tmp_path, kafka, prefix):
+    """A state folder that ships to the broker: start(delivery, …)."""
+    return lambda delivery, properties=(), **more: State(
+        binary, live, tmp_path / "state", kafka=sink(kafka, prefix, delivery, properties, **more))
+
+
+@pytest.fixture
+def topic(live, kafka):
+    """Change topics of the broker: topic("delete", NAME), …"""
+    return lambda *args: subprocess.run([live("live_kafka_topic"), kafka.bootstrap, *args],
+                                        check=True, timeout=60)
+
+
+def shipped(state, journal):
+    """The journal's records, once all of them are acknowledged."""
+    records = [r for r in state.records() if r.journal == journal]
+    state.wait_shipped("kafka", journal, records[-1].seq, 60)
+    return records
+
+
+# ---- Outages -------------------------------------------------------------------------------------
+
+
+def strike(fault, cluster, ships):
+    """Let one fault happen while records flow."""
+    if fault == "kill ship":
+        for ship in ships:
+            ship.kill_and_restart()
+        return
+    node = random.randrange(cluster.n)
+    cluster.stop(node, kill=fault == "kill broker")
+    cluster.start(node)
+
+
+def make_progress(state, journal, last):
+    """Until something was acknowledged; when all was, there is more. The last sequence."""
+    at = state.position("kafka", journal)
+    if at > last:
+        _, _, last = state.fill(50_000)
+    wait_for(lambda: state.position("kafka", journal) > at, 120, state.log_tail)
+    return last
+
+
+def through_outages(states, cluster, plan):
+    """Fill, ship, let the plan happen between two signs of progress, and look what arrived."""
+    filled = {d: state.fill(N) for d, state in states.items()}
+    journal = {d: f[0] for d, f in filled.items()}
+    last = {d: f[2] for d, f in filled.items()}
+    random.shuffle(plan)
+    with contextlib.ExitStack() as stack:
+        ships = [stack.enter_context(Ship(state)) for state in states.values()]
+        for fault in plan:
+            for d, state in states.items():
+                last[d] = make_progress(state, journal[d], last[d])
+            strike(fault, cluster, ships)
+        records = {d: shipped(state, journal[d]) for d, state in states.items()}
+        for ship in ships:
+            ship.stop()
+    for d, state in states.items():
+        twice = assert_published(cluster, d, records[d], exactly=d == "exactly-once")
+        print(f"{d}: {len(records[d])} records, {twice} messages twice")
+        assert state.letters() == []
+
+
+def one_of_each(binary, live, tmp_path, cluster, **more):
+    """A state folder for each delivery, whose name is the topics' prefix."""
+    return {d: State(binary, live, tmp_path / d, kafka=sink(cluster, d, d, **more))
+            for d in DELIVERIES}
+
+
+def test_everything_arrives_through_restarts_of_broker_and_ship(binary, live, tmp_path, kafka):
+    plan = ["kill broker", "stop broker", "kill broker"] + ["kill ship"] * 3
+    through_outages(one_of_each(binary, live, tmp_path, kafka), kafka, plan)
+
+
+@pytest.mark.chaos
+@pytest.mark.skipif(not LONG, reason="long: make chaos")
+def test_everything_arrives_while_leaders_change_among_three_brokers(binary, live, tmp_path):
+    plan = [f for f in ("kill broker", "stop broker", "kill ship") for _ in range(TIMES)]
+    with Kafka(None, brokers=3) as cluster:
+        through_outages(one_of_each(binary, live, tmp_path, cluster, replication=3), cluster, plan)
+
+
+def test_a_broker_that_is_away_at_the_start_costs_nothing_but_delay(binary, live, tmp_path, kafka):
+    states = {f"late-{d}": State(binary, live, tmp_path / d, kafka=sink(kafka, f"late-{d}", d))
+              for d in DELIVERIES}
+    journal = {p: state.fill(1000)[0] for p, state in states.items()}
+    kafka.stop(kill=True)
+    with contextlib.ExitStack() as stack:
+        ships = [stack.enter_context(Ship(state)) for state in states.values()]
+        for state in states.values():
+            wait_for(lambda: state.told("kafka").get("state") == "retrying", 30)
+            assert "Connection refused" in state.log_text()
+        kafka.start()
+        records = {p: shipped(state, journal[p]) for p, state in states.items()}
+        for ship in ships:
+            ship.stop()
+    for p in states:
+        assert_published(kafka, p, records[p], exactly=True)
+
+
+# ---- What is in a message ---------------------------------------------------------------------------
+
+
+@BOTH
+def test_messages_are_cloud_events_keyed_by_thread(start, kafka, prefix, delivery):
+    state = start(delivery)
+    journal, _, _ = state.fill(300)
+    state.ship_once()
+    for m in read_topics(kafka, prefix, (*RECORD_TOPICS[:2], "hook_execution")):
+        kind = m.topic.split(".")[1]
+        thread = m.headers["ce_subject"]
+        assert m.key == thread and f'"thread_id":"{thread}"' in m.value
+        assert m.headers["ce_specversion"] == "1.0" and m.headers["ce_source"] == "/hooktrail/host-a"
+        assert m.headers["ce_type"] == f"hooktrail.{kind}"
+        assert m.headers["content-type"] == "application/json"
+        assert f'"id":"{m.id}"' in m.value and f'"time":"{m.headers["ce_time"]}"' in m.value
+        assert m.journal == journal and m.seq > 0
+
+
+def test_a_lost_position_sends_again_with_equal_ids_and_that_is_all(start, kafka, prefix):
+    state = start("at-least-once")
+    journal, _, _ = state.fill(3000)
+    state.ship_once()
+    (state.path / "sinks" / "kafka.positions.json").unlink()
+    state.ship_once()
+    records = [r for r in state.records() if r.journal == journal]
+    evaluations = sum(r.type == "hook_evaluation" for r in records)
+    twice = assert_published(kafka, prefix, records, exactly=False)
+    assert twice == len(records) + 2 * evaluations
+
+
+def test_two_ships_of_two_copies_of_one_state_publish_each_record_once(start, binary, live, tmp_path,
+                                                                       kafka, prefix):
+    state = start("exactly-once", batch_records=500)
+    journal, _, _ = state.fill(20_000)
+    shutil.copytree(state.path, tmp_path / "copy")
+    copy = State(binary, live, tmp_path / "copy",
+                 kafka=sink(kafka, prefix, "exactly-once", batch_records=500))
+    with Ship(state) as one, Ship(copy) as two:
+        records = [r for r in state.records() if r.journal == journal]
+        wait_for(lambda: max(s.position("kafka", journal) for s in (state, copy)) > records[-1].seq,
+                 90, lambda: state.log_tail() + copy.log_tail())
+        one.stop()
+        two.stop()
+    assert_published(kafka, prefix, records, exactly=True)
+    log = state.log_text() + copy.log_text()
+    assert "fenced" in log or "going on from there" in log
+
+
+# ---- What is refused -------------------------------------------------------------------------------
+
+
+@BOTH
+@pytest.mark.parametrize("spoilt", ["poison", "big"])
+def test_one_bad_record_of_10000_is_a_dead_letter_and_all_others_arrive(start, kafka, prefix,
+                                                                        topic, delivery, spoilt):
+    if spoilt == "big":
+        topic("create", f"{prefix}.tool_execution", "3", "max.message.bytes=100000")
+    state = start(delivery)
+    journal, _, _ = state.fill(10_000, **{spoilt: 4321})
+    with Ship(state) as ship:
+        records = shipped(state, journal)
+        ship.stop()
+    good = [r for r in records if r.seq != 4321]
+    assert_published(kafka, prefix, good, exactly=True)
+    assert [(d["journal"], d["seq"], d["sink"]) for d in state.letters()] == [(journal, 4321, "kafka")]
+    letter = f"{journal}:4321"
+    shown = state.run("deadletter", "show", letter).stdout
+    assert shown == '{"poison":true}\n' if spoilt == "poison" else len(shown) > 100_000
+    again = state.run("deadletter", "retry", letter)
+    assert again.returncode == 1 and "1 refused again" in again.stdout, again
+    if spoilt == "big":  # the mend
+        topic("config", f"{prefix}.tool_execution", "max.message.bytes=1000000")
+        done = state.run("deadletter", "retry", letter)
+        assert done.returncode == 0 and "1 delivered" in done.stdout, done
+        found = {m.seq for m in read_topics(kafka, prefix)}
+        assert found == {r.seq for r in records}
+    else:
+        assert state.run("deadletter", "drop", letter).returncode == 0
+    assert state.letters() == []
+
+
+# ---- What was lost there ----------------------------------------------------------------------------
+
+
+@BOTH
+def test_a_topic_made_anew_is_told_and_nothing_is_sent_twice(start, kafka, prefix, topic, delivery):
+    state = start(delivery)
+    journal, _, _ = state.fill(3000)
+    state.ship_once()
+    topic("delete", f"{prefix}.tool_execution")
+    _, first, _ = state.fill(3000)
+    done = state.ship_once()
+    assert "deleted and made anew" in done.stderr and f"{prefix}.tool_execution" in done.stderr
+    records = [r for r in state.records() if r.journal == journal]
+    expected = [r for r in records if r.seq >= first or r.type != "tool_execution"]
+    assert_published(kafka, prefix, expected, exactly=True)
+    assert "made anew" not in state.ship_once().stderr, "it is told once"
+
+
+def test_a_topic_of_positions_made_anew_stops_the_sink_until_a_person_decides(start, kafka, prefix,
+                                                                              topic):
+    state = start("exactly-once")
+    journal, _, _ = state.fill(3000)
+    state.ship_once()
+    records = [r for r in state.records() if r.journal == journal]
+    topic("delete", f"{prefix}.positions")
+    done = state.run("ship", "--once")
+    assert done.returncode == 3
+    assert f"{prefix}.positions" in done.stderr and "kafka.positions.json" in done.stderr
+    assert state.told("kafka")["state"] == "broken"
+    assert_published(kafka, prefix, records, exactly=True)
+    subprocess.run(["kcat", "-P", "-b", kafka.bootstrap, "-t", f"{prefix}.positions", "-p", "0", "-k",
+                    journal], input=str(records[-1].seq + 1), text=True, check=True)
+    state.fill(300)
+    state.ship_once()
+    assert_published(kafka, prefix, [r for r in state.records() if r.journal == journal],
+                     exactly=True)
+
+
+# ---- Who is let in ---------------------------------------------------------------------------------
+
+
+def told_reason(state):
+    """Start a ship; what it says of why it cannot."""
+    begin = time.monotonic()
+    with Ship(state) as ship:
+        wait_for(lambda: state.told("kafka").get("error"), 30, why=state.log_tail)
+        assert time.monotonic() - begin < TIMEOUT_MS / 1000 + 10
+        ship.stop()
+    return state.told("kafka")["error"]
+
+
+@BOTH
+@pytest.mark.parametrize("properties, words", [
+    ({"security.protocol": "SSL"}, ("SSL", "handshake")),
+    ({"security.protocol": "SASL_PLAINTEXT", "sasl.mechanisms": "PLAIN", "sasl.username": "a",
+      "sasl.password": "n0t-r1ght"}, ("SASL",)),
+    ({"bootstrap.servers": "127.0.0.1:1"}, ("Connection refused",)),
+])
+def test_why_there_is_no_connection_is_told(start, delivery, properties, words):
+    state = start(delivery, properties)
+    state.fill(3)
+    error = told_reason(state)
+    assert all(w.lower() in error.lower() for w in words), error
+    assert "n0t-r1ght" not in error + state.log_text()
