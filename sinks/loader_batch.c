@@ -130,8 +130,9 @@ static bool read_message(struct loader_batch *b, const rd_kafka_message_t *m, st
 
 /*
  * One journal in one partition. A topic's partition holds a journal's records in
- * order, so what is at or below the last sequence is a resend. The partition's
- * offset is ours while the transaction lasts, and so are these.
+ * order, so what is above the last sequence is new, without a look. What is not is a
+ * resend, or a dead letter that was sent at last: then the table knows. The
+ * partition's offset is ours while the transaction lasts, and so are these.
  */
 struct mark {
     struct slice journal; /* into a message of the batch */
@@ -234,11 +235,17 @@ static enum sink_result add_message(struct loader_batch *b, const rd_kafka_messa
         return result;
     }
     if (l.record.seq <= mark->last_seq) {
-        count->dropped++;
-        return SINK_OK;
+        bool there = false;
+
+        result = postgres_batch_has(b->db, l.journal, &l.record, &there, err);
+        if (result != SINK_OK || there) {
+            count->dropped += there;
+            return result;
+        }
+    } else {
+        mark->last_seq = l.record.seq;
+        mark->moved = true;
     }
-    mark->last_seq = l.record.seq;
-    mark->moved = true;
     count->loaded++;
     return postgres_batch_add(b->db, l.journal, &l.record, err);
 }

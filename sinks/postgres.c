@@ -116,34 +116,14 @@ static enum sink_result move_position(struct postgres *db, const struct span *sp
     return moved > 0 ? SINK_OK : elsewhere(db, span, err);
 }
 
-/* A record that a person sends again may be there: then that is what was wanted. */
-static enum sink_result is_there(struct postgres *db, struct slice journal, uint64_t seq,
-                                 bool *ret_there, struct err *err)
-{
-    const struct postgres_value values[] = {
-        { .kind = POSTGRES_TEXT, .text = journal },
-        { .kind = POSTGRES_INTEGER, .number = (int64_t)seq },
-    };
-    uint64_t found = 0;
-    enum sql_class class = postgres_query(
-        db,
-        "SELECT ((SELECT count(*) FROM hook_evaluation WHERE journal = $1 AND seq = $2) + "
-        "(SELECT count(*) FROM tool_execution WHERE journal = $1 AND seq = $2) + "
-        "(SELECT count(*) FROM audit_record WHERE journal = $1 AND seq = $2))::int8",
-        values, 2, keep_number, &found, NULL, err);
-
-    *ret_there = found > 0;
-    return sql_result(class);
-}
-
 static enum sink_result add_all(struct postgres_batch *b, const struct span *span, struct err *err)
 {
     for (size_t i = 0; i < span->n; i++) {
         bool there = false;
         enum sink_result result = SINK_OK;
 
-        if (span->late) {
-            result = is_there(b->db, span->journal, span->records[i].seq, &there, err);
+        if (span->late) { /* a person sends it again, and it may be there */
+            result = postgres_batch_has(b, span->journal, &span->records[i], &there, err);
         }
         if (result == SINK_OK && !there) {
             result = postgres_batch_add(b, span->journal, &span->records[i], err);

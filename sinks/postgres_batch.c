@@ -1,6 +1,7 @@
 #include "sinks/postgres_batch.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -182,6 +183,56 @@ enum sink_result postgres_batch_add(struct postgres_batch *b, struct slice journ
                                     const struct sink_record *r, struct err *err)
 {
     return rows_of(&b->rows, journal, r, err);
+}
+
+static bool keep_number(void *ctx, const PGresult *row)
+{
+    *(int64_t *)ctx = postgres_integer(row, 0);
+    return false;
+}
+
+static enum table table_of(enum record_type type)
+{
+    return type == RECORD_HOOK_EVALUATION  ? TABLE_EVALUATION
+           : type == RECORD_TOOL_EXECUTION ? TABLE_TOOL
+                                           : TABLE_AUDIT;
+}
+
+enum sink_result postgres_batch_has(struct postgres_batch *b, struct slice journal,
+                                    const struct sink_record *r, bool *ret_there, struct err *err)
+{
+    enum table table = table_of(r->type);
+    struct record_head head;
+    struct slice word;
+    int64_t found = 0;
+    char sql[160];
+
+    *ret_there = false;
+    arena_clear(&b->rows.arena);
+    if (!rows_head(r, &b->rows.arena, &head, &word, err)) {
+        return rows_not_decoded(r, err);
+    }
+
+    int64_t day = file_under(b, head.time_us);
+    const struct postgres_value values[] = {
+        { .kind = POSTGRES_TEXT, .text = journal },
+        { .kind = POSTGRES_INTEGER, .number = (int64_t)r->seq },
+        { .kind = POSTGRES_TIME, .number = head.time_us },
+        { .kind = POSTGRES_INTEGER, .number = day },
+    };
+    /* What is filed at an edge now was at another one when the edge was elsewhere. */
+    bool is_own_day = day == head.time_us / CLOCK_DAY_US;
+    enum sql_class class = copy_table(b, table, err);
+
+    (void)snprintf(
+        sql, sizeof(sql), "SELECT count(*) FROM %s WHERE journal = $1 AND seq = $2 AND time = $3%s",
+        table_shapes[table].name, is_own_day ? " AND day = date '1970-01-01' + $4::int" : "");
+    if (class == SQL_DONE) {
+        class =
+            postgres_query(b->db, sql, values, is_own_day ? 4 : 3, keep_number, &found, NULL, err);
+    }
+    *ret_there = found > 0;
+    return sql_result(class);
 }
 
 /* ---- Roll-ups -------------------------------------------------------------------- */

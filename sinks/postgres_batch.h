@@ -44,6 +44,14 @@ enum sink_result postgres_batch_add(struct postgres_batch *b, struct slice journ
                                     const struct sink_record *r, struct err *err) MUST_CHECK;
 
 /*
+ * Whether the record's row is there already, added in this transaction or before it:
+ * what was sent again, by a person or a producer, must not be there twice.
+ */
+enum sink_result postgres_batch_has(struct postgres_batch *b, struct slice journal,
+                                    const struct sink_record *r, bool *ret_there, struct err *err)
+    MUST_CHECK;
+
+/*
  * Send what is left, merge the roll-ups as rows of `source` (a journal's id, or a
  * loader's name: sources never wait for each other), commit.
  */
