@@ -187,6 +187,7 @@ void journal_count_lost(struct journal *j, uint64_t n, const char *cause)
     }
     (void)pthread_mutex_lock(&j->lock);
     losses_add(&j->losses, n, cause, j->io->now_us(j->io->ctx));
+    j->losses_unsaved = true;
     if (j->waiting) {
         (void)pthread_cond_broadcast(&j->wake);
     }

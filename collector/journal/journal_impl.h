@@ -72,6 +72,7 @@ struct journal {
     struct journal_batch *first; /* of the queue */
     struct journal_batch *last;
     struct losses losses;
+    bool losses_unsaved;        /* counted by a caller, not in the mark yet */
     struct journal_stats stats; /* queue_bytes included */
     bool waiting;               /* the writer sleeps on `wake` */
     bool closing;

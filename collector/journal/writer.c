@@ -291,6 +291,20 @@ static bool commit(struct journal *j)
     return refused(j, &err);
 }
 
+/* What callers have counted is put into the mark here: a gap record may be long in coming. */
+static void save_losses(struct journal *j)
+{
+    (void)pthread_mutex_lock(&j->lock);
+    if (j->losses_unsaved) {
+        struct mark_losses told; /* a gap record on its way stays said */
+
+        mark_get_losses(&j->mark, &told);
+        losses_save(&j->losses, told.gap_seq, told.gap_count, &j->mark);
+        j->losses_unsaved = false;
+    }
+    (void)pthread_mutex_unlock(&j->lock);
+}
+
 /* What comes with time: a checkpoint, a sync. A failure is met by the next commit. */
 static void keep_house(struct journal *j)
 {
@@ -333,6 +347,7 @@ bool writer_round(struct journal *j)
     bool hold;
 
     keep_house(j);
+    save_losses(j);
     (void)pthread_mutex_lock(&j->lock);
     hold = !j->closing && j->o.when_full == JOURNAL_FULL_BLOCK;
     (void)pthread_mutex_unlock(&j->lock);

@@ -381,6 +381,63 @@ static void a_full_quota_drops_and_counts(void **state)
     journal_close(j);
 }
 
+/* A child whose quota is used up, and that is killed with five losses counted by itself. */
+static void count_and_die(struct place *p)
+{
+    char text[4 * 1024];
+    uint64_t seq;
+    struct err err;
+
+    memset(text, 'x', sizeof(text));
+    p->o.quota_bytes = 512 * 1024;
+
+    struct journal *j = open_journal(p, NULL);
+    struct slice bytes = { .ptr = text, .len = sizeof(text) };
+
+    while (journal_append(j, RECORD_ADMIN, bytes, 200, &seq, &err)) {
+    }
+    journal_count_lost(j, 5, "queue_full");
+    (void)usleep(200 * 1000);
+    (void)raise(SIGKILL);
+}
+
+static uint64_t lost_in(const char *dir)
+{
+    struct journal_reader *r = open_reader(dir, 1);
+    struct journal_frame f;
+    uint64_t lost = 0;
+    struct err err;
+
+    while (journal_reader_next(r, &f, &err) == JOURNAL_READ_FRAME) {
+        const char *at = f.type == RECORD_GAP
+                             ? memmem(f.bytes.ptr, f.bytes.len, "\"lost\":", strlen("\"lost\":"))
+                             : NULL;
+
+        lost += at ? strtoul(at + strlen("\"lost\":"), NULL, 10) : 0;
+    }
+    journal_reader_close(r);
+    return lost;
+}
+
+static void what_was_counted_on_a_full_disk_is_told_after_kill_9(void **state)
+{
+    struct place *p = *state;
+    pid_t pid = fork();
+    char dir[256];
+
+    if (pid == 0) {
+        count_and_die(p);
+    }
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+
+    struct journal *j = open_journal(p, NULL);
+
+    (void)append(j, "{}");
+    dir_of(p, journal_id(j), dir, sizeof(dir));
+    assert_int_equal(lost_in(dir), 5);
+    journal_close(j);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int main(void)
@@ -395,6 +452,7 @@ int main(void)
         TEST(a_copied_folder_begins_another_journal),
         TEST(what_was_acknowledged_is_there_after_kill_9),
         TEST(a_full_quota_drops_and_counts),
+        TEST(what_was_counted_on_a_full_disk_is_told_after_kill_9),
     };
 
     return cmocka_run_group_tests_name("journal/journal", tests, NULL, NULL);
