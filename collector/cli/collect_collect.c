@@ -25,6 +25,7 @@
 #include "collector/cli/cli_pid.h"
 #include "collector/cli/cli_retire.h"
 #include "collector/cli/collect_notify.h"
+#include "collector/cli/collect_tell.h"
 #include "collector/ingress/ingress.h"
 #include "collector/ingress/reload.h"
 #include "collector/process/process.h"
@@ -39,7 +40,8 @@ enum {
 };
 
 struct role {
-    struct config *config;
+    struct config *config; /* as it was started: what lives as long as the role points into it */
+    struct config *live;   /* the newest without faults; NULL: still the same */
     struct config_options config_options;
     struct budget budget;
     struct process_options process;
@@ -76,6 +78,16 @@ static bool make_folders(const struct config *c, struct err *err)
     return true;
 }
 
+static enum journal_full full_of(const struct config *c)
+{
+    return c->journal.when_full_drop ? JOURNAL_FULL_DROP_NEW : JOURNAL_FULL_BLOCK;
+}
+
+static enum capture capture_of(const struct config *c)
+{
+    return c->collect.capture_payload ? CAPTURE_PAYLOAD : CAPTURE_KEYS;
+}
+
 static bool open_journal(struct role *role, struct err *err)
 {
     const struct config *c = role->config;
@@ -85,7 +97,7 @@ static bool open_journal(struct role *role, struct err *err)
         .role = "collect",
         .collector = c->collector,
         .durability = c->collect.durability_write ? JOURNAL_WRITE : JOURNAL_FSYNC,
-        .when_full = c->journal.when_full_drop ? JOURNAL_FULL_DROP_NEW : JOURNAL_FULL_BLOCK,
+        .when_full = full_of(c),
         .quota_bytes = (uint64_t)c->journal.quota_mb << 20,
         .segment_bytes = (uint64_t)c->journal.segment_mb << 20,
         .keep_ms = c->journal.keep_hours * 3600 * 1000,
@@ -119,7 +131,7 @@ static bool open_recorder(struct role *role, struct err *err)
         .state_dir = c->state,
         .journal = role->journal,
         .record_wait_ms = c->collect.record_wait_ms,
-        .capture = c->collect.capture_payload ? CAPTURE_PAYLOAD : CAPTURE_KEYS,
+        .capture = capture_of(c),
         .process = &role->process,
     };
     struct recorder *first = recorder_new(&o);
@@ -246,10 +258,43 @@ static int64_t retire_pause_ms(const struct role *role)
     return stats.full ? TICK_MS : RETIRE_MS;
 }
 
+static const struct config *in_force(const struct role *role)
+{
+    return role->live ? role->live : role->config;
+}
+
+/* Take from a configuration what may change while the role runs (ingress/reload.c names the rest).
+ */
+static void apply(struct role *role, const struct config *c)
+{
+    const struct journal_limits limits = {
+        .when_full = full_of(c),
+        .quota_bytes = (uint64_t)c->journal.quota_mb << 20,
+        .keep_ms = c->journal.keep_hours * 3600 * 1000,
+    };
+    const struct recorder_settings settings = {
+        .record_wait_ms = c->collect.record_wait_ms,
+        .capture = capture_of(c),
+        .end_left_behind = c->collect.left_behind_end,
+    };
+
+    journal_set_limits(role->journal, &limits);
+    recorder_set(role->recorder, &settings);
+    ingress_set(role->ingress, c->collect.record_wait_ms, c->collect.on_unrecorded_deny);
+}
+
 static void reload(struct role *role)
 {
+    struct reload done;
+
     notify_state("RELOADING=1");
-    reload_run(&role->config_options, role->config, &role->sets, role->recorder);
+    reload_run(&role->config_options, role->config, &role->sets, role->recorder, &done);
+    if (done.config) {
+        apply(role, done.config);
+        config_free(role->live);
+        role->live = done.config;
+    }
+    tell_write(role->config->state, &role->sets, &done);
     notify_state("READY=1");
 }
 
@@ -271,7 +316,7 @@ static void wait_for_the_end(struct role *role)
         process_reap();
         if (clock_mono_ms() - retired_ms >= retire_pause_ms(role)) {
             retired_ms = clock_mono_ms();
-            retire_shipped(role->config, role->journal);
+            retire_shipped(in_force(role), role->journal);
         }
     }
 }
@@ -304,8 +349,13 @@ static int run_role(const struct cli *cli, struct role *role)
     if (start(role, &err)) {
         log_info("collecting", log_str("state", role->config->state),
                  log_str("listen", role->config->collect.listen[0]));
+        if (sets_count(&role->sets) == 0) {
+            log_warn("no contract is configured, every dispatch is refused: set contracts");
+        }
+        tell_write(role->config->state, &role->sets, NULL);
         notify_state("READY=1");
         wait_for_the_end(role);
+        tell_remove(role->config->state);
         notify_state("STOPPING=1");
     } else {
         code = cli_fail(cli, &err);
@@ -335,6 +385,7 @@ static int run(const struct cli *cli, int argc, char **argv)
     int code = run_role(cli, &role);
 
     sets_done(&role.sets);
+    config_free(role.live);
     config_free(role.config);
     return code;
 }

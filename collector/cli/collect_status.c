@@ -15,6 +15,7 @@ struct status {
     const char *state; /* the folder */
     json_t *journals;
     json_t *sinks;
+    bool collects; /* the first role runs */
     bool broken;
     bool failed; /* err is set: something is there and cannot be read */
     struct err err;
@@ -64,6 +65,7 @@ static json_t *roles_of(struct status *s)
         const char *word = alive ? "running" : pid > 0 ? "died" : "not running";
 
         s->broken = s->broken || (pid > 0 && !alive);
+        s->collects = s->collects || (i == 0 && alive);
         (void)json_array_append_new(roles, json_pack("{ss,ss,so*}", "role", names[i], "state", word,
                                                      "pid", alive ? json_integer(pid) : NULL));
     }
@@ -177,6 +179,38 @@ static void add_sink(struct status *s, const char *name)
     json_decref(file);
 }
 
+/* ---- What collect has in force --------------------------------------------- */
+
+/* STATE/run/collect.json (collect_tell.h); NULL while it does not run. */
+static json_t *told_by_collect(struct status *s)
+{
+    char path[PATH_MAX];
+
+    (void)snprintf(path, sizeof(path), "%s/run/collect.json", s->state);
+
+    FILE *f = open_file(s, path);
+    json_t *told = f ? json_loadf(f, 0, NULL) : NULL;
+
+    if (f) {
+        (void)fclose(f);
+    }
+    return told;
+}
+
+/* A reload that was refused: what runs is older than the file. */
+static void print_reload(const struct cli *cli, const json_t *reload)
+{
+    const char *error = json_string_value(json_object_get(reload, "error"));
+
+    if (error) {
+        (void)printf("%sThe reload of %s was refused, what was in force stays%s\n  ",
+                     cli_style(cli, CLI_RED), json_string_value(json_object_get(reload, "time")),
+                     cli_plain(cli));
+        cli_put(stdout, slice_from_cstr(error), false);
+        (void)fputs("\n\n", stdout);
+    }
+}
+
 /* ---- Output ----------------------------------------------------------------- */
 
 /* A table of an array of objects: a column a key. */
@@ -212,6 +246,8 @@ static void print_all(const struct cli *cli, const json_t *all)
 {
     static const char *const role_keys[] = { "role", "state", "pid" };
     static const char *const role_heads[] = { "ROLE", "STATE", ">PID" };
+    static const char *const set_keys[] = { "contract", "hooks", "loaded", "digest" };
+    static const char *const set_heads[] = { "CONTRACT", ">HOOKS", "IN FORCE SINCE", "DIGEST" };
     static const char *const journal_keys[] = { "journal",     "role",  "first_seq",
                                                 "durable_seq", "bytes", "open" };
     static const char *const journal_heads[] = { "JOURNAL",  "ROLE",   ">FIRST",
@@ -221,6 +257,10 @@ static void print_all(const struct cli *cli, const json_t *all)
                                               ">DEAD", "DELIVERED", "LAST ERROR" };
 
     print_table(cli, json_object_get(all, "roles"), role_keys, role_heads, 3);
+    if (json_array_size(json_object_get(all, "hook_sets")) > 0) {
+        print_table(cli, json_object_get(all, "hook_sets"), set_keys, set_heads, 4);
+    }
+    print_reload(cli, json_object_get(all, "reload"));
     print_table(cli, json_object_get(all, "journals"), journal_keys, journal_heads, 6);
     print_table(cli, json_object_get(all, "sinks"), sink_keys, sink_heads, 6);
 }
@@ -229,6 +269,7 @@ static int report(const struct cli *cli, const struct config *c)
 {
     struct status s = { .state = c->state, .journals = json_array(), .sinks = json_array() };
     json_t *roles = roles_of(&s);
+    json_t *told = s.collects ? told_by_collect(&s) : NULL;
     int code = CLI_DONE;
 
     s.failed = s.failed || !journal_list(c->state, add_journal, &s, &s.err);
@@ -239,8 +280,10 @@ static int report(const struct cli *cli, const struct config *c)
         code = cli_fail(cli, &s.err);
     }
 
-    json_t *all = json_pack("{ss,sb,so,so,so}", "state", c->state, "broken", s.broken, "roles",
-                            roles, "journals", s.journals, "sinks", s.sinks);
+    json_t *all =
+        json_pack("{ss,sb,so,sO*,sO*,so,so}", "state", c->state, "broken", s.broken, "roles", roles,
+                  "hook_sets", json_object_get(told, "hook_sets"), "reload",
+                  json_object_get(told, "reload"), "journals", s.journals, "sinks", s.sinks);
 
     if (code == CLI_DONE && cli->json) {
         code = cli_print_json(cli, all);
@@ -248,6 +291,7 @@ static int report(const struct cli *cli, const struct config *c)
         print_all(cli, all);
     }
     json_decref(all);
+    json_decref(told);
     return code == CLI_DONE && s.broken ? CLI_NEGATIVE : code;
 }
 
@@ -277,8 +321,9 @@ const struct cli_command status_command = {
     "status",
     run,
     "[--json]",
-    "Which roles run, what each journal holds; of each sink, how many records it is behind, how\n"
-    "many it refused for good, when it took the last one, and what it said if it does not.\n"
+    "Which roles run, the hook sets in force and whether the last reload was refused, what each\n"
+    "journal holds; of each sink, how many records it is behind, how many that it refused for\n"
+    "good wait for somebody, when it took the last one, and what it said if it does not.\n"
     "\n"
     "Exit codes: 0 nothing is broken; 1 a role died or a sink is broken; 3 the state folder\n"
     "cannot be read.",

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "collector/base/config.h"
+#include "collector/base/config_diff.h"
 #include "collector/base/log.h"
 #include "collector/cli/cli_pid.h"
 #include "collector/cli/serve_desk.h"
@@ -21,6 +21,7 @@ enum {
     STOP_WAIT_MS = 5000,
     IDLE_MS = 60000,
     CONNECTIONS = 256, /* a listener */
+    KEYS_BYTES = 4096,
     METRICS_BYTES = 16 * 1024,
     PLACE_BYTES = 64 * 1024, /* where the store is: a path or a dsn */
 };
@@ -156,7 +157,30 @@ static void write_pid(const struct config *c)
     }
 }
 
-static void wait_for_the_end(const sigset_t *signals)
+/* What serve lives from; it takes none of it while it runs. */
+static bool is_ours(const char *key)
+{
+    return strncmp(key, "serve.", 6) == 0 || strncmp(key, "sinks.", 6) == 0 ||
+           strcmp(key, "state") == 0;
+}
+
+static void reload(const struct cli *cli, const struct config *c)
+{
+    CLEANUP(buf_done) struct buf keys;
+    struct config *next = cli_config(cli);
+
+    buf_init(&keys, KEYS_BYTES);
+    if (!next) {
+        log_error("configuration not taken, the old one stays in force");
+    } else if (config_diff(c, next, is_ours, &keys) > 0) {
+        log_warn("changed keys that need a restart of serve", log_slice("keys", buf_slice(&keys)));
+    } else {
+        log_info("configuration reloaded, nothing of it concerns serve");
+    }
+    config_free(next);
+}
+
+static void wait_for_the_end(const struct cli *cli, const struct config *c, const sigset_t *signals)
 {
     int signal_number = SIGHUP;
 
@@ -165,7 +189,7 @@ static void wait_for_the_end(const sigset_t *signals)
             return;
         }
         if (signal_number == SIGHUP) {
-            log_info("nothing to reload: restart serve for a changed configuration");
+            reload(cli, c);
         }
     }
 }
@@ -189,7 +213,7 @@ static int serve(const struct cli *cli, const struct config *c, const struct ser
         log_info("serving", log_str("listen", c->serve.listen[i]),
                  log_i64("port", web_port(s.web, i)), log_str("store", place->ops->name));
     }
-    wait_for_the_end(&signals);
+    wait_for_the_end(cli, c, &signals);
     log_info("stopping");
     web_stop(s.web, STOP_WAIT_MS);
     desk_close(s.desk);
@@ -232,5 +256,6 @@ const struct cli_command serve_command = {
             "  GET /v1/why                   ?hook=&call= or ?hook=&thread=&tool=&event=&at=\n"
             "  GET /healthz /readyz /metrics\n\n"
             "The answers are those of `trace --json` and `why --json`. A token with the scope\n"
-            "`query` is needed over TCP (see `hooktrail token`). SIGTERM ends it.",
+            "`query` is needed over TCP (see `hooktrail token`). SIGTERM ends it; at\n"
+            "SIGHUP it says which changed keys need a restart.",
 };

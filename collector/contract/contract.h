@@ -64,6 +64,7 @@ struct hookset {
     char digest_hex[DIGEST_HEX_SIZE];
     void *own;                             /* the contract's own, e.g. the hooks folder's path */
     void (*free_own)(struct hookset *set); /* what the arena cannot free (matchers); may be NULL */
+    int64_t loaded_us;                     /* when hookset_load() made it */
     int refs;                              /* dispatcher/hookset.c counts them */
 };
 

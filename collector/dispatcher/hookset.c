@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "collector/base/clock.h"
 #include "collector/base/mem.h"
 
 /* A set of 64 scripts of 64 KB, their documents and their matchers. */
@@ -22,6 +23,7 @@ struct hookset *hookset_load(const struct contract_ops *ops, const struct hook_s
         return NULL;
     }
     digest_hex(&set->digest, set->digest_hex);
+    set->loaded_us = clock_now_us();
     return set;
 }
 

@@ -80,8 +80,8 @@ static bool make_reply(struct job *job, enum recorded outcome, struct buf *out, 
         return ops->reply(&job->d, out, &exit_code, err);
     }
 
-    bool ok = job->in->o.deny_unrecorded ? ops->reply_unrecorded(&job->d, out, &exit_code, err)
-                                         : ops->reply(&job->d, out, &exit_code, err);
+    bool ok = job->in->deny_unrecorded ? ops->reply_unrecorded(&job->d, out, &exit_code, err)
+                                       : ops->reply(&job->d, out, &exit_code, err);
 
     if (ok) {
         add_recorded(out, outcome);

@@ -214,7 +214,7 @@ static struct batch *next_batch(struct events *e, size_t *at)
 
 static void journal_lines(struct events *e)
 {
-    int64_t until_ms = clock_mono_ms() + e->in->o.record_wait_ms + SETTLE_MS;
+    int64_t until_ms = clock_mono_ms() + e->in->record_wait_ms + SETTLE_MS;
     size_t at = 0;
     struct batch *b;
 

@@ -5,6 +5,12 @@
 
 #include "collector/base/mem.h"
 
+void ingress_set(struct ingress *in, int64_t record_wait_ms, bool deny_unrecorded)
+{
+    in->record_wait_ms = record_wait_ms;
+    in->deny_unrecorded = deny_unrecorded;
+}
+
 struct ingress *ingress_new(const struct ingress_options *o)
 {
     struct ingress *in = xcalloc(1, sizeof(*in));
@@ -17,6 +23,7 @@ struct ingress *ingress_new(const struct ingress_options *o)
     };
 
     in->o = *o;
+    ingress_set(in, o->record_wait_ms, o->deny_unrecorded);
     in->pool = pool_new(o->workers, o->queue);
     counts_init(&in->counts);
     memcpy(in->routes, routes, sizeof(routes));

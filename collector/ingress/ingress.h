@@ -38,6 +38,8 @@ enum { INGRESS_ROUTES = 5 };
 
 struct ingress {
     struct ingress_options o;
+    _Atomic int64_t record_wait_ms; /* of the options, until ingress_set() */
+    _Atomic bool deny_unrecorded;
     struct pool *pool;
     struct counts counts;
     const struct web *_Atomic web; /* for its numbers, once it listens */
@@ -46,6 +48,9 @@ struct ingress {
 
 /* Everything in the options stays the caller's and outlives it. */
 struct ingress *ingress_new(const struct ingress_options *o);
+
+/* What may change while it serves. Thread: any. */
+void ingress_set(struct ingress *in, int64_t record_wait_ms, bool deny_unrecorded);
 
 /* After web_stop(): finish what runs, end the workers. Accepts NULL. */
 void ingress_free(struct ingress *in);

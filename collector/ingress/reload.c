@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "collector/base/config_diff.h"
 #include "collector/base/log.h"
 #include "collector/dispatcher/hookset.h"
 
@@ -12,7 +13,7 @@ struct named {
     struct config_contract where;
 };
 
-enum { CONTRACTS = 3 };
+enum { CONTRACTS = 3, KEYS_BYTES = 4096 };
 
 static void contracts_of(const struct config *c, struct named ret[CONTRACTS])
 {
@@ -107,20 +108,50 @@ static void log_faults(const struct faults *faults)
     }
 }
 
-/* True when more than the contracts' hooks has changed. */
-static bool needs_restart(const struct config *old, const struct config *new)
+/* What collect takes from a new configuration while it runs; of its other keys it is told. */
+static bool needs_restart(const char *key)
 {
-    json_t *a = json_copy(old->values);
-    json_t *b = json_copy(new->values);
+    static const char *const live[] = { "collect.on_unrecorded", "collect.record_wait_ms",
+                                        "collect.left_behind",   "collect.capture_payload",
+                                        "journal.keep_hours",    "journal.quota_mb",
+                                        "journal.when_full" };
+    static const char *const others[] = { "contracts.", "sinks.", "serve." };
 
-    (void)json_object_del(a, "contracts");
-    (void)json_object_del(b, "contracts");
+    for (size_t i = 0; i < sizeof(live) / sizeof(live[0]); i++) {
+        if (strcmp(key, live[i]) == 0) {
+            return false;
+        }
+    }
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+        if (strncmp(key, others[i], strlen(others[i])) == 0) {
+            return false;
+        }
+    }
+    return true;
+}
 
-    bool other = !json_equal(a, b);
+static void tell_restart(const struct config *started, const struct config *new)
+{
+    CLEANUP(buf_done) struct buf keys;
 
-    json_decref(a);
-    json_decref(b);
-    return other;
+    buf_init(&keys, KEYS_BYTES);
+    if (config_diff(started, new, needs_restart, &keys) > 0) {
+        log_warn("changed keys that need a restart of collect",
+                 log_slice("keys", buf_slice(&keys)));
+    }
+}
+
+static void keep_first_error(const struct faults *faults, struct reload *ret)
+{
+    const struct fault *f = faults->first;
+
+    while (f && f->level != FAULT_ERROR) {
+        f = f->next;
+    }
+    if (f) {
+        (void)snprintf(ret->error, sizeof(ret->error), "%s:%zu: %s%s%s", f->file ? f->file : "",
+                       f->line, f->key ? f->key : "", f->key ? ": " : "", f->text ? f->text : "");
+    }
 }
 
 static void record(struct recorder *recorder, const struct faults *faults, size_t changed)
@@ -137,25 +168,27 @@ static void record(struct recorder *recorder, const struct faults *faults, size_
     }
 }
 
-void reload_run(const struct config_options *o, const struct config *in_force, struct sets *sets,
-                struct recorder *recorder)
+void reload_run(const struct config_options *o, const struct config *started, struct sets *sets,
+                struct recorder *recorder, struct reload *ret)
 {
     CLEANUP(faults_done) struct faults faults;
-    size_t changed = 0;
 
+    *ret = (struct reload){ 0 };
     faults_init(&faults);
-
-    struct config *c = config_load(o, &faults);
-
-    if (c) {
-        (void)reload_hooks(c, sets, recorder, &faults, &changed);
-        if (needs_restart(in_force, c)) {
-            log_warn("configuration changed beyond its hooks; the rest needs a restart");
-        }
+    ret->config = config_load(o, &faults);
+    if (ret->config) {
+        (void)reload_hooks(ret->config, sets, recorder, &faults, &ret->hook_sets_changed);
+        tell_restart(started, ret->config);
     }
+    ret->faults = faults.errors;
+    keep_first_error(&faults, ret);
     log_faults(&faults);
-    record(recorder, &faults, changed);
-    log_info("reloaded", log_i64("hook_sets_changed", (int64_t)changed),
+    record(recorder, &faults, ret->hook_sets_changed);
+    if (!ret->config) {
+        log_error("configuration not taken, the old one stays in force");
+        return;
+    }
+    log_info("configuration reloaded",
+             log_i64("hook_sets_changed", (int64_t)ret->hook_sets_changed),
              log_i64("faults", (int64_t)faults.errors));
-    config_free(c);
 }

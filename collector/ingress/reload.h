@@ -2,7 +2,7 @@
  * reload: the hook sets that a configuration names, loaded and put in force.
  *
  * At start a fault refuses. Later, on SIGHUP, it is reported and the contract's
- * former set stays in force; what else the file changed is told to need a restart.
+ * former set stays in force.
  * Thread: the role's main thread.
  */
 #pragma once
@@ -23,6 +23,17 @@ bool reload_hooks(const struct config *c, struct sets *sets, struct recorder *re
 /* Record the registries of all sets in force. */
 void reload_record_all(struct sets *sets, struct recorder *recorder);
 
-/* What SIGHUP does: read the configuration again, load its hooks, record and log it. */
-void reload_run(const struct config_options *o, const struct config *in_force, struct sets *sets,
-                struct recorder *recorder);
+/* How a reload went, for whoever tells of it. */
+struct reload {
+    struct config *config; /* the new one, owned; NULL: it has faults, the old one holds */
+    size_t hook_sets_changed;
+    size_t faults;
+    char error[ERR_TEXT_SIZE]; /* the first fault, "FILE:LINE: KEY: …"; "" when there is none */
+};
+
+/*
+ * What SIGHUP does to hooks: read the configuration again, load its hooks, record and log
+ * it, and log which keys that changed since `started` need a restart.
+ */
+void reload_run(const struct config_options *o, const struct config *started, struct sets *sets,
+                struct recorder *recorder, struct reload *ret);

@@ -16,7 +16,7 @@ static void rest(struct journal *j)
 {
     struct timespec due = timespec_of(writer_due_ms(j));
     bool pausing = j->retry_at_ms > 0; /* gap records have to wait then… */
-    bool hold = pausing && j->o.when_full == JOURNAL_FULL_BLOCK; /* …and whatever comes, too */
+    bool hold = pausing && j->when_full == JOURNAL_FULL_BLOCK; /* …and whatever comes, too */
     int failed = 0;
 
     (void)pthread_mutex_lock(&j->lock);
@@ -54,6 +54,16 @@ static void *write_on(void *arg)
     (void)pthread_cond_broadcast(&j->wake);
     (void)pthread_mutex_unlock(&j->lock);
     return NULL;
+}
+
+void journal_set_limits(struct journal *j, const struct journal_limits *limits)
+{
+    j->when_full = limits->when_full;
+    j->quota_bytes = limits->quota_bytes;
+    j->keep_ms = limits->keep_ms;
+    (void)pthread_mutex_lock(&j->lock);
+    (void)pthread_cond_broadcast(&j->wake); /* what was held may go now */
+    (void)pthread_mutex_unlock(&j->lock);
 }
 
 bool journal_open(const struct journal_options *o, struct journal **ret,

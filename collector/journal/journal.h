@@ -70,6 +70,16 @@ struct journal_recovery {
 bool journal_open(const struct journal_options *o, struct journal **ret,
                   struct journal_recovery *ret_recovery, struct err *err) MUST_CHECK;
 
+/* What may change while a journal is open. */
+struct journal_limits {
+    enum journal_full when_full;
+    uint64_t quota_bytes;
+    int64_t keep_ms;
+};
+
+/* From now on these hold instead of those that it was opened with. Thread: any. */
+void journal_set_limits(struct journal *j, const struct journal_limits *limits);
+
 /* Settle what was submitted, seal, stop the thread. Accepts NULL. Waits at most 5 s. */
 void journal_close(struct journal *j);
 

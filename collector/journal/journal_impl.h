@@ -37,6 +37,11 @@ enum {
 };
 
 struct journal {
+    /* Limits of `o` that may change meanwhile: these count. */
+    _Atomic enum journal_full when_full;
+    _Atomic uint64_t quota_bytes;
+    _Atomic int64_t keep_ms;
+
     /* Set once. */
     struct journal_options o;
     const struct journal_io *io;

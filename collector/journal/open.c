@@ -28,6 +28,9 @@ static struct journal *new_journal(const struct journal_options *o)
     pthread_condattr_t attr;
 
     j->o = *o;
+    j->when_full = o->when_full;
+    j->quota_bytes = o->quota_bytes;
+    j->keep_ms = o->keep_ms;
     j->io = o->io ? o->io : &journal_io_real;
     j->lock_fd = -1;
     j->segment = SEGMENT_NONE;

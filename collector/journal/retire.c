@@ -32,7 +32,7 @@ static bool is_old(const struct retiring *r, int64_t since_us)
 {
     int64_t now_us = r->j->io->now_us(r->j->io->ctx);
 
-    return since_us <= now_us && now_us - since_us >= r->j->o.keep_ms * 1000;
+    return since_us <= now_us && now_us - since_us >= r->j->keep_ms * 1000;
 }
 
 /*

@@ -24,7 +24,8 @@ static uint64_t size_for(const struct journal *j, uint64_t bytes)
 static bool quota_allows(struct journal *j, uint64_t more, struct err *err)
 {
     uint64_t used = folder_bytes(j->io, j->role_dir.text);
-    bool ok = j->o.quota_bytes == 0 || used + more <= j->o.quota_bytes;
+    uint64_t quota = j->quota_bytes;
+    bool ok = quota == 0 || used + more <= quota;
 
     (void)pthread_mutex_lock(&j->lock);
     j->stats.bytes_on_disk = used;
@@ -32,7 +33,7 @@ static bool quota_allows(struct journal *j, uint64_t more, struct err *err)
     (void)pthread_mutex_unlock(&j->lock);
     return ok ? true
               : err_set(err, ERR_AGAIN, "quota: %" PRIu64 " of %" PRIu64 " bytes are used", used,
-                        j->o.quota_bytes);
+                        quota);
 }
 
 /* True when these are the frames from durable_seq + 1 to next_seq - 1, and nothing else. */

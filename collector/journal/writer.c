@@ -249,7 +249,7 @@ static bool refused(struct journal *j, const struct err *err)
     j->retry_at_ms = j->io->mono_ms(j->io->ctx) + RETRY_MS;
     (void)pthread_mutex_lock(&j->lock);
 
-    bool drop = j->closing || j->o.when_full == JOURNAL_FULL_DROP_NEW;
+    bool drop = j->closing || j->when_full == JOURNAL_FULL_DROP_NEW;
 
     cause = j->stats.full ? "quota" : cause;
     (void)pthread_mutex_unlock(&j->lock);
@@ -349,7 +349,7 @@ bool writer_round(struct journal *j)
     keep_house(j);
     save_losses(j);
     (void)pthread_mutex_lock(&j->lock);
-    hold = !j->closing && j->o.when_full == JOURNAL_FULL_BLOCK;
+    hold = !j->closing && j->when_full == JOURNAL_FULL_BLOCK;
     (void)pthread_mutex_unlock(&j->lock);
     if (is_pausing(j) && hold) {
         return false;

@@ -75,8 +75,8 @@ struct process_result {
 };
 
 struct process_options {
-    struct budget *budget; /* for kept output; shared by all runs */
-    bool end_left_behind;  /* end what a finished child leaves running */
+    struct budget *budget;        /* for kept output; shared by all runs */
+    _Atomic bool end_left_behind; /* end what a finished child leaves running; may change */
 };
 
 /*

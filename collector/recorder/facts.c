@@ -102,7 +102,7 @@ static void fill_payload(struct maker *m, struct payload_facts *ret)
     if (!arena_dup(&d->arena, slice_from_cstr(hex), &ret->sha256)) {
         ret->sha256 = (struct slice){ 0 };
     }
-    if (m->recorder->options.capture == CAPTURE_PAYLOAD) {
+    if (m->recorder->capture == CAPTURE_PAYLOAD) {
         ret->captured = clean_json(m, d->payload, CAPTURED_MAX_BYTES, &ret->erased);
     }
 }

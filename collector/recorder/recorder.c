@@ -13,6 +13,8 @@ struct recorder *recorder_new(const struct recorder_options *o)
     struct recorder *r = xcalloc(1, sizeof(*r));
 
     r->options = *o;
+    r->record_wait_ms = o->record_wait_ms;
+    r->capture = o->capture;
     r->collector = slice_from_cstr(o->collector);
     atomic_init(&r->refs, 1);
     if (o->process) {
@@ -23,6 +25,13 @@ struct recorder *recorder_new(const struct recorder_options *o)
         abort();
     }
     return r;
+}
+
+void recorder_set(struct recorder *r, const struct recorder_settings *s)
+{
+    r->record_wait_ms = s->record_wait_ms;
+    r->capture = s->capture;
+    r->process.end_left_behind = s->end_left_behind;
 }
 
 void recorder_unref(struct recorder *r)

@@ -33,6 +33,15 @@ struct recorder_options {
 struct recorder *recorder_new(const struct recorder_options *o);
 void recorder_free(struct recorder *r); /* accepts NULL */
 
+/* What may change while a recorder records; of a change of record_wait_ms, what waits already
+ * knows nothing. Thread: any. */
+struct recorder_settings {
+    int64_t record_wait_ms;
+    enum capture capture;
+    bool end_left_behind; /* process.h */
+};
+void recorder_set(struct recorder *r, const struct recorder_settings *s);
+
 enum recorded {
     RECORDED_STORED, /* safe */
     RECORDED_LATE,   /* not safe within record_wait_ms; it may still come */

@@ -43,6 +43,8 @@ struct recorder {
     struct recorder_options options;
     struct slice collector;
     struct process_options process;
+    _Atomic int64_t record_wait_ms; /* of the options, until recorder_set() */
+    _Atomic enum capture capture;
 
     /* The line of those who wait, the longest first. */
     pthread_mutex_t lock;

@@ -31,7 +31,7 @@ static void answer(struct recorder *r, struct pending *p, enum recorded outcome)
 void waiting_add(struct recorder *r, struct pending *p)
 {
     pthread_mutex_lock(&r->lock);
-    p->deadline_ms = clock_mono_ms() + r->options.record_wait_ms;
+    p->deadline_ms = clock_mono_ms() + r->record_wait_ms;
     p->waits = true;
     p->prev = r->last;
     p->next = NULL;

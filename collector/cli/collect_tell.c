@@ -1,0 +1,67 @@
+#include "collector/cli/collect_tell.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "collector/base/clock.h"
+#include "collector/base/fs.h"
+#include "collector/base/log.h"
+
+static json_t *time_json(int64_t us)
+{
+    char text[CLOCK_TEXT_SIZE];
+
+    clock_format(us, text);
+    return json_string(text);
+}
+
+static json_t *sets_json(struct sets *sets)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < SETS_MAX && sets->list[i]; i++) {
+        const struct hookset *set = sets->list[i];
+
+        (void)json_array_append_new(list,
+                                    json_pack("{ss,ss,sI,so}", "contract", set->ops->name, "digest",
+                                              set->digest_hex, "hooks", (json_int_t)set->n_hooks,
+                                              "loaded", time_json(set->loaded_us)));
+    }
+    return list;
+}
+
+static json_t *reload_json(const struct reload *last)
+{
+    return last ? json_pack("{so,sI,ss*}", "time", time_json(clock_now_us()), "faults",
+                            (json_int_t)last->faults, "error", *last->error ? last->error : NULL)
+                : NULL;
+}
+
+void tell_write(const char *state_dir, struct sets *sets, const struct reload *last)
+{
+    char path[PATH_MAX];
+    json_t *all = json_pack("{so,so*}", "hook_sets", sets_json(sets), "reload", reload_json(last));
+    char *text = all ? json_dumps(all, JSON_INDENT(1)) : NULL;
+    struct err err = { .text = "no memory" };
+
+    (void)snprintf(path, sizeof(path), "%s/run", state_dir);
+
+    CLEANUP(fs_closep) int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    if (dir < 0 || !text || !fs_replace(dir, "collect.json", slice_from_cstr(text), &err)) {
+        log_warn("what is in force is not told to `status`", log_str("path", path),
+                 log_str("err", err.text));
+    }
+    free(text);
+    json_decref(all);
+}
+
+void tell_remove(const char *state_dir)
+{
+    char path[PATH_MAX];
+
+    (void)snprintf(path, sizeof(path), "%s/run/collect.json", state_dir);
+    (void)unlink(path);
+}
