@@ -107,7 +107,7 @@ test: $(TESTS)
 	@code=0; for t in $(TESTS); do $$t || code=1; done; exit $$code
 
 # The whole programs: pytest, against real servers and real children.
-PYTEST   := /usr/bin/python3 -m pytest -q -rs -p no:cacheprovider
+PYTEST   := /usr/bin/python3 -m pytest -q -rs -p no:cacheprovider $(PYTEST_ARGS)
 integration: all live
 	HOOKTRAIL_BIN=$(abspath $(OUT)/hooktrail) $(PYTEST) tests/integration
 
