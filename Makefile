@@ -104,7 +104,7 @@ $(OBJ)/tests/live/%: $(OBJ)/tests/live/%.o $(FAKES) $(ARCHIVES)
 live: $(LIVE)
 
 test: $(TESTS)
-	@code=0; for t in $(TESTS); do $$t || code=1; done; exit $$code
+	@code=0; for t in $(TESTS); do $$t || { code=1; echo "$$t: FAILED"; }; done; exit $$code
 
 # The whole programs: pytest, against real servers and real children.
 PYTEST   := /usr/bin/python3 -m pytest -q -rs -p no:cacheprovider $(PYTEST_ARGS)
