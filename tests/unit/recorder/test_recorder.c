@@ -429,6 +429,24 @@ static void a_reply_waits_so_long_and_no_longer(void **state)
     assert_int_equal(stats.dispatches, 1);
 }
 
+/* The thread that ends waits sleeps until what was due first then, or until it is told. */
+static void a_wait_ends_whoever_came_and_went_before_it(void **state)
+{
+    struct fixture *f = *state;
+
+    start(f, CAPTURE_KEYS, 20);
+    for (int i = 0; i < 4; i++) {
+        disk.mode = STORES;
+        run(f);
+        assert_int_equal(f->outcome, RECORDED_STORED);
+        f->answers = 0;
+        disk.mode = WAITS;
+        run(f);
+        assert_int_equal(answer_of(f), RECORDED_LATE);
+        disk.waiting->on_settled(disk.waiting, JOURNAL_STORED, 1);
+    }
+}
+
 static void a_record_may_settle_after_its_recorder_is_gone(void **state)
 {
     struct fixture *f = *state;
@@ -747,6 +765,7 @@ int main(void)
         TEST(confidential_content_never_enters_a_record),
         TEST(a_tool_call_has_a_record_of_its_own),
         TEST(a_reply_waits_so_long_and_no_longer),
+        TEST(a_wait_ends_whoever_came_and_went_before_it),
         TEST(a_record_may_settle_after_its_recorder_is_gone),
         TEST(what_the_journal_does_not_take_is_lost_and_counted),
         TEST(what_the_journal_loses_later_it_has_counted_itself),
