@@ -361,16 +361,17 @@ def test_a_loss_is_told_once_although_ship_starts_again_before_it_delivers(state
     fill(state, 100)
     ship_once(state)
     journal, last = fill(state, 1800)
-    segments = sorted((state / "journals/cli" / journal).glob("*.seg"))
-    segments[0].unlink()
-    with sqlite3.connect(state / "hooktrail.db") as db:
-        db.execute("ALTER TABLE tool_execution RENAME TO away")
+    min((state / "journals/cli" / journal).glob("*.seg")).unlink()
+    with sqlite3.connect(state / "hooktrail.db") as db:  # opens, and takes nothing
+        db.execute("CREATE TRIGGER full BEFORE INSERT ON hook_minute BEGIN SELECT RAISE(ABORT, 'full'); END")
     db.close()
     for _ in range(2):
         assert hooktrail(state, "ship", "--once").returncode == 3
+        assert positions(state)["told"][journal] < last
     with sqlite3.connect(state / "hooktrail.db") as db:
-        db.execute("ALTER TABLE away RENAME TO tool_execution")
+        db.execute("DROP TRIGGER full")
     db.close()
     ship_once(state)
     ship_once(state)
     assert query(state, "SELECT count(*) FROM audit_record WHERE type = 'gap' AND cause = 'retired'") == [(1,)]
+    assert positions(state)["told"] == {}
