@@ -13,7 +13,8 @@
 
 enum {
     DSN_BYTES = 64 * 1024,
-    COPY_FULL_BYTES = 256 * 1024, /* then a buffer is sent, so that the server soon has work */
+    COPY_FIRST_BYTES = 128 * 1024, /* the first is sent early, so that the server has work */
+    COPY_FULL_BYTES = 1024 * 1024, /* later ones are larger: each costs two round trips */
     COPY_MAX_BYTES = COPY_FULL_BYTES + 2 * 1024 * 1024, /* and one more row fits */
     SQL_LIMIT_BYTES = 4096,                             /* of a statement that is built here */
     LONGEST_DAYS = 36500, /* how far back a record is filed where nothing is ever cut */
@@ -176,7 +177,11 @@ static enum sink_result add_row(void *ctx, const struct row *row, struct err *er
         (void)err_set(err, ERR_TOO_BIG, "a row of %s is too large", table_shapes[row->table].name);
         return SINK_REJECT;
     }
-    return out->len_bytes < COPY_FULL_BYTES ? SINK_OK : sql_result(copy_table(b, row->table, err));
+    if (out->len_bytes < b->full_bytes) {
+        return SINK_OK;
+    }
+    b->full_bytes = b->full_bytes < COPY_FULL_BYTES ? 2 * b->full_bytes : COPY_FULL_BYTES;
+    return sql_result(copy_table(b, row->table, err));
 }
 
 enum sink_result postgres_batch_add(struct postgres_batch *b, struct slice journal,
@@ -338,6 +343,7 @@ static enum sink_result merge_rollup(struct postgres_batch *b, struct slice sour
 
 static void forget(struct postgres_batch *b)
 {
+    b->full_bytes = COPY_FIRST_BYTES;
     for (size_t i = 0; i < TABLE_COUNT; i++) {
         buf_clear(&b->copy[i]);
     }

@@ -22,6 +22,7 @@ struct postgres_batch {
     struct rows rows;
     struct rollup rollup;
     struct buf copy[TABLE_COUNT]; /* rows not sent yet */
+    size_t full_bytes;            /* of a buffer that is sent; grows within a transaction */
     int64_t retention_days;       /* 0: for ever */
     int64_t days[POSTGRES_DAYS];  /* days whose partitions are there; since 1970 */
     size_t n_days;
