@@ -336,6 +336,20 @@ static struct why_step matcher_step(const struct why_case *c)
 
 /* ---- 6 to 8: what happened ---------------------------------------------------- */
 
+/* Why it cannot be told what became of a hook: `otherwise`, unless the record is not whole. */
+static struct slice untold(const struct why_case *c, const char *otherwise)
+{
+    const struct evaluation *e = c->evaluation;
+
+    if (!c->execution && e && e->hooks_unlisted > 0) {
+        return say(c->arena,
+                   "the record would be too large with %" PRIu32 " more hooks, which it does not "
+                   "list; this may be one of them",
+                   e->hooks_unlisted);
+    }
+    return say(c->arena, "%s", otherwise);
+}
+
 /* The hook before ours whose decision ended the chain; NULL: none is told. */
 static const struct execution *ender(const struct why_case *c)
 {
@@ -380,7 +394,7 @@ static struct why_step reached_step(const struct why_case *c)
         return step(WHY_HOLDS, say(c->arena, "it was its turn, as number %" PRIu32, x->ordinal + 1),
                     evaluation_id(c));
     }
-    return step(WHY_UNKNOWN, say(c->arena, "the chain did not get to it"), (struct slice){ 0 });
+    return step(WHY_UNKNOWN, untold(c, "the chain did not get to it"), (struct slice){ 0 });
 }
 
 static struct why_step passed(const struct why_case *c, const struct execution *x)
@@ -405,7 +419,7 @@ static struct why_step decided_step(const struct why_case *c)
     const struct execution *x = c->execution;
 
     if (!ran(x)) {
-        return step(WHY_UNKNOWN, say(c->arena, "it did not run"), (struct slice){ 0 });
+        return step(WHY_UNKNOWN, untold(c, "it did not run"), (struct slice){ 0 });
     }
     if (x->decision == DECISION_PASS) {
         return passed(c, x);
@@ -443,7 +457,7 @@ static struct why_step worked_step(const struct why_case *c)
     const struct execution *x = c->execution;
 
     if (!ran(x)) {
-        return step(WHY_UNKNOWN, say(c->arena, "it did not run"), (struct slice){ 0 });
+        return step(WHY_UNKNOWN, untold(c, "it did not run"), (struct slice){ 0 });
     }
     if (x->decision == DECISION_CANCELLED || x->decision == DECISION_INTERRUPTED) {
         return step(WHY_UNKNOWN,

@@ -10,6 +10,7 @@ enum {
     TEXT_LIMIT_BYTES = 32 * 1024 * 1024, /* a batch is smaller than that */
     US_PER_MINUTE = 60 * 1000 * 1000,
 };
+static const int64_t US_PER_DAY = 86400000000;
 
 void rollup_init(struct rollup *r)
 {
@@ -160,9 +161,19 @@ static struct rollup_row *row_of(struct rollup *r, struct rollup_key *k)
     return row;
 }
 
-static bool count(struct rollup *r, struct rollup_key *k, bool timed, int64_t duration_us,
+/* What a host sends may be anything: one row's sum must not pass what a database can hold. */
+static int64_t within_a_day(int64_t duration_us)
+{
+    if (duration_us < 0) {
+        return 0;
+    }
+    return duration_us < US_PER_DAY ? duration_us : US_PER_DAY;
+}
+
+static bool count(struct rollup *r, struct rollup_key *k, bool timed, int64_t given_us,
                   struct err *err)
 {
+    int64_t duration_us = within_a_day(given_us);
     struct rollup_row *row = row_of(r, k);
 
     if (!row) {

@@ -6,6 +6,7 @@
  *     stop:   listeners (5 s for what runs, then it is cancelled) ─▶ workers ─▶ recorder ─▶ journal
  */
 #include "collector/cli/commands.h"
+#include "collector/cli/collect_secrets.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -380,6 +381,7 @@ static int run(const struct cli *cli, int argc, char **argv)
         return CLI_USAGE;
     }
     log_set_role("collect");
+    collect_forget_secrets(role.config);
     sets_init(&role.sets);
 
     int code = run_role(cli, &role);

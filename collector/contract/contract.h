@@ -87,7 +87,7 @@ struct step {
     int64_t timeout_ms;
     int64_t drain_ms;
     size_t output_limit_bytes;   /* 0: stdout is discarded and stderr's tail kept, no limit */
-    size_t stderr_tail_bytes;    /* how much of stderr the record keeps */
+    size_t stderr_tail_bytes;    /* how much of stderr is kept where there is no limit */
     struct execution *execution; /* the runner fills it; in the dispatch's arena */
 };
 

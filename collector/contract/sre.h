@@ -136,7 +136,14 @@ struct sre_metadata {
     struct slice raw_key; /* with quotes, as it came */
     struct slice value;   /* JSON as it came */
     struct sre_metadata *next;
+    struct sre_metadata *next_in_slot;
 };
+
+enum {
+    SRE_MAX_ACTIVATED = 1000, /* on-demand hooks of a request */
+    SRE_MAX_NAME_BYTES = 4096 /* of a tool's name, which every matcher reads */
+};
+enum { SRE_METADATA_SLOTS = 1024 }; /* an output of 1 MiB has room for some ten thousand keys */
 
 /* chain.own. */
 struct sre_chain {
@@ -144,7 +151,8 @@ struct sre_chain {
     struct slice question;
     struct sre_metadata *metadata; /* in order of arrival */
     struct sre_metadata *last;
-    struct slice allower; /* the first hook that allowed */
+    struct sre_metadata **slots; /* by the key's hash; NULL: no metadata yet */
+    struct slice allower;        /* the first hook that allowed */
     bool rejected;
     bool not_run;        /* some hook could not be run at all */
     struct slice excuse; /* why not */

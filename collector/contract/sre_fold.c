@@ -28,14 +28,39 @@ static bool is_metadata(struct slice raw_key)
     return true;
 }
 
+/* FNV-1a. */
+static size_t slot_of(struct slice key)
+{
+    uint64_t hash = 14695981039346656037U;
+
+    for (size_t i = 0; i < key.len; i++) {
+        hash = (hash ^ (unsigned char)key.ptr[i]) * 1099511628211U;
+    }
+    return (size_t)(hash % SRE_METADATA_SLOTS);
+}
+
 static bool has_metadata(const struct sre_chain *own, struct slice key)
 {
-    for (const struct sre_metadata *m = own->metadata; m; m = m->next) {
+    for (const struct sre_metadata *m = own->slots[slot_of(key)]; m; m = m->next_in_slot) {
         if (slice_equal(m->key, key)) {
             return true;
         }
     }
     return false;
+}
+
+static void file_metadata(struct sre_chain *own, struct sre_metadata *m)
+{
+    size_t slot = slot_of(m->key);
+
+    m->next_in_slot = own->slots[slot];
+    own->slots[slot] = m;
+    if (own->last) {
+        own->last->next = m;
+    } else {
+        own->metadata = m;
+    }
+    own->last = m;
 }
 
 static void add_metadata(struct dispatch *d, struct sre_chain *own, struct slice raw_key,
@@ -44,20 +69,17 @@ static void add_metadata(struct dispatch *d, struct sre_chain *own, struct slice
     struct slice key;
     struct sre_metadata *m;
 
-    if (!payload_string(raw_key, &d->arena, &key, NULL) || has_metadata(own, key)) {
+    if (!own->slots) {
+        own->slots = arena_alloc(&d->arena, SRE_METADATA_SLOTS, sizeof(struct sre_metadata *));
+    }
+    if (!own->slots || !payload_string(raw_key, &d->arena, &key, NULL) || has_metadata(own, key)) {
         return;
     }
     m = ARENA_NEW(&d->arena, struct sre_metadata);
-    if (!m) {
-        return;
+    if (m) {
+        *m = (struct sre_metadata){ .key = key, .raw_key = raw_key, .value = value.raw };
+        file_metadata(own, m);
     }
-    *m = (struct sre_metadata){ .key = key, .raw_key = raw_key, .value = value.raw };
-    if (own->last) {
-        own->last->next = m;
-    } else {
-        own->metadata = m;
-    }
-    own->last = m;
 }
 
 static void take_metadata(struct dispatch *d, struct sre_chain *own, struct json_value specific)

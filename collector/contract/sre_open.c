@@ -165,6 +165,10 @@ static bool check_activated(struct json_value list, struct err *err)
         return true;
     }
     for (size_t i = 0; payload_next(&it, NULL, &item); i++) {
+        if (i == SRE_MAX_ACTIVATED) {
+            return err_set(err, ERR_TOO_BIG, "/activated_hooks: at most %d names",
+                           SRE_MAX_ACTIVATED);
+        }
         if (item.kind != JSON_KIND_STRING) {
             return err_set(err, ERR_INVALID, "/activated_hooks/%zu: must be a string", i);
         }
@@ -249,6 +253,10 @@ static bool open_payload(struct dispatch *d, struct sre_request *r, struct err *
         if (!need(d, "/payload", &payload_rules[P_TOOL], found[P_TOOL], &facts->tool_name, err) ||
             !maybe(d, &payload_rules[P_CALL], found[P_CALL], &facts->call_id, err)) {
             return false;
+        }
+        if (facts->tool_name.len > SRE_MAX_NAME_BYTES) {
+            return err_set(err, ERR_TOO_BIG, "/payload/tool_name: longer than %d bytes",
+                           SRE_MAX_NAME_BYTES);
         }
         open_tool(d, r->event, found);
     }

@@ -80,21 +80,6 @@ static void tell_output(struct job *j, struct process_result *r)
     }
 }
 
-/* The last n bytes of text, begun at a whole UTF-8 character. */
-static struct slice tail_of(struct slice text, size_t n)
-{
-    if (text.len <= n) {
-        return text;
-    }
-    text.ptr += text.len - n;
-    text.len = n;
-    while (text.len > 0 && ((unsigned char)text.ptr[0] & 0xc0) == 0x80) {
-        text.ptr++;
-        text.len--;
-    }
-    return text;
-}
-
 static void tell(struct job *j, struct process_result *r)
 {
     struct execution *e = j->step->execution;
@@ -103,7 +88,7 @@ static void tell(struct job *j, struct process_result *r)
     tell_output(j, r);
     e->duration_us = r->duration_us;
     e->stdout_bytes = r->stdout_bytes;
-    e->stderr_tail = tail_of(j->outcome.err_out, j->step->stderr_tail_bytes);
+    e->stderr_tail = j->outcome.err_out; /* whole: the recorder redacts it before it cuts */
     e->left_behind = r->left_behind;
 }
 

@@ -127,6 +127,17 @@ static bool check_tool(const struct tool_execution *t, struct err *err)
            require(t->tool_name, "tool_name", err);
 }
 
+/* Of one chain, or of one hook; years of it would be a fault of the host's clock. */
+static bool check_duration(int64_t us, const char *key, struct err *err)
+{
+    static const int64_t most_us = 366LL * 86400 * 1000000;
+
+    if (us < 0 || us > most_us) {
+        return err_set(err, ERR_INVALID, "%s: must be from 0 to %lld", key, (long long)most_us);
+    }
+    return true;
+}
+
 static bool check_hooks(const struct evaluation *e, struct err *err)
 {
     for (size_t i = 0; i < e->n_hooks; i++) {
@@ -135,6 +146,10 @@ static bool check_hooks(const struct evaluation *e, struct err *err)
         }
         if (e->hooks[i].decision == DECISION_NONE) {
             return err_set(err, ERR_INVALID, "hooks[%zu].decision: is missing", i);
+        }
+        if (!check_duration(e->hooks[i].duration_us, "hooks: duration_us", err) ||
+            !check_duration(e->hooks[i].queue_us, "hooks: queue_us", err)) {
+            return false;
         }
         e->hooks[i].ordinal = (uint32_t)i;
     }
@@ -146,9 +161,32 @@ static bool check_evaluation(const struct evaluation *e, struct err *err)
     if (e->final_decision == DECISION_NONE || e->final_decision == DECISION_SKIPPED) {
         return err_set(err, ERR_INVALID, "final_decision: must be a decision of a chain");
     }
-    return require_host(e->source, err) && require(e->contract, "contract", err) &&
-           require(e->thread_id, "thread_id", err) &&
+    return check_duration(e->duration_us, "duration_us", err) &&
+           check_duration(e->queue_us, "queue_us", err) && require_host(e->source, err) &&
+           require(e->contract, "contract", err) && require(e->thread_id, "thread_id", err) &&
            require(e->hook_event_type, "hook_event_type", err) && check_hooks(e, err);
+}
+
+/* Counts that the host left out, from its list. */
+static void count_hooks(struct evaluation *e)
+{
+    uint32_t *const of_tier[TIER_COUNT] = {
+        [TIER_SYSTEM] = &e->system_hooks_run,
+        [TIER_AGENT] = &e->agent_hooks_run,
+        [TIER_USER_GLOBAL] = &e->user_global_hooks_run,
+    };
+
+    if (e->hooks_run > 0) {
+        return;
+    }
+    for (size_t i = 0; i < e->n_hooks; i++) {
+        uint32_t *tier = of_tier[e->hooks[i].tier];
+
+        if (e->hooks[i].decision != DECISION_SKIPPED) {
+            e->hooks_run++;
+            *(tier ? tier : &e->user_global_hooks_run) += 1;
+        }
+    }
 }
 
 /* ---- Redaction -------------------------------------------------------------- */
@@ -208,6 +246,7 @@ static bool read_evaluation(struct slice json, struct arena *a, struct buf *out,
         !redact_value(&e.payload.captured, a, &erased, err)) {
         return false;
     }
+    count_hooks(&e);
     redact_in_place(&e.reason.text, a, &erased);
     for (size_t i = 0; i < e.n_hooks; i++) {
         redact_in_place(&e.hooks[i].reason.text, a, &erased);

@@ -66,6 +66,7 @@ static const struct field evaluation_fields_rows[] = {
     AS("reason_chars", REASON_CHARS, evaluation, reason),
     ROW(TEXT, evaluation, allowing_hook),
     ROW(U32, evaluation, hooks_configured, .always = true),
+    ROW(U32, evaluation, hooks_unlisted),
     ROW(U32, evaluation, hooks_run, .always = true),
     ROW(U32, evaluation, system_hooks_run, .always = true),
     ROW(U32, evaluation, agent_hooks_run, .always = true),

@@ -19,6 +19,7 @@ enum {
     RECORD_SCHEMA = 1,             /* the version written; a reader takes the one before too */
     RECORD_MAX_BYTES = 256 * 1024, /* of one record's JSON */
     RECORD_REASON_CHARS = 256,     /* code points of a reason; then an ellipsis */
+    RECORD_STDERR_BYTES = 1024,    /* of the end of a hook's stderr */
 };
 
 /* What every record begins with. */
@@ -57,9 +58,9 @@ struct execution {
     int64_t queue_us; /* waited for a place to run */
     int64_t duration_us;
     uint64_t stdout_bytes;
-    struct slice stderr_tail;
-    uint32_t left_behind; /* processes that outlived it */
-    struct slice json;    /* its object in the record that was decoded; else empty */
+    struct slice stderr_tail; /* before recording: all that is kept of stderr */
+    uint32_t left_behind;     /* processes that outlived it */
+    struct slice json;        /* its object in the record that was decoded; else empty */
 };
 
 /* What is told of the payload that the host sent. */
@@ -98,6 +99,7 @@ struct evaluation {
     struct cut_text reason;
     struct slice allowing_hook;
     uint32_t hooks_configured;
+    uint32_t hooks_unlisted; /* considered, and not in `hooks`: the record would be too large */
     uint32_t hooks_run;
     uint32_t system_hooks_run;
     uint32_t agent_hooks_run;

@@ -37,6 +37,24 @@ static void clean_text(struct maker *m, struct slice *text, uint32_t *erased)
     }
 }
 
+/*
+ * The end of a text that has been redacted whole: a cut before that could leave the
+ * half of a secret that nothing recognizes. It begins at a whole character.
+ */
+static struct slice tail_of(struct slice text, size_t n)
+{
+    if (text.len <= n) {
+        return text;
+    }
+    text.ptr += text.len - n;
+    text.len = n;
+    while (text.len > 0 && ((unsigned char)text.ptr[0] & 0xc0) == 0x80) {
+        text.ptr++;
+        text.len--;
+    }
+    return text;
+}
+
 /* A reason is redacted whole, and then cut, so that no half of a secret is left. */
 static void clean_reason(struct maker *m, struct cut_text *reason, uint32_t *erased)
 {
@@ -126,6 +144,7 @@ static void clean_hooks(struct maker *m, struct evaluation *e, uint32_t *erased)
             hooks[i].stderr_tail = (struct slice){ 0 };
         }
         clean_text(m, &hooks[i].stderr_tail, erased);
+        hooks[i].stderr_tail = tail_of(hooks[i].stderr_tail, RECORD_STDERR_BYTES);
     }
     e->hooks = hooks;
 }

@@ -6,9 +6,9 @@
 #include "collector/record/encode.h"
 
 enum {
-    NAME_CHARS = 256, /* of a name, once the record must shrink */
-    HOOKS_KEPT = 64,  /* of the list, at last */
-    NOTE_MAX_BYTES = 16 * 1024,
+    NAME_CHARS = 256,     /* of a name, once the record must shrink */
+    HOOKS_RAN_KEPT = 512, /* of the list; those that ran before those that were skipped */
+    HOOKS_KEPT = 64,      /* of the list, at last */
 };
 
 static void cut_name(struct slice *name)
@@ -67,27 +67,55 @@ static void drop_reasons(struct evaluation *e, struct arena *a)
     }
 }
 
-/* The counts still tell of all hooks; the reason says that some are not listed. */
+/* Keep hooks for which `keeps` is true, and as many others as there is room for, in order. */
+static void keep_hooks(struct evaluation *e, size_t most, bool (*keeps)(const struct execution *))
+{
+    size_t room = most;
+    size_t n = 0;
+
+    for (size_t i = 0; i < e->n_hooks; i++) {
+        room -= keeps(&e->hooks[i]) && room > 0 ? 1 : 0;
+    }
+    for (size_t i = 0; i < e->n_hooks && n < most; i++) {
+        bool kept = keeps(&e->hooks[i]);
+
+        if (kept || room > 0) {
+            room -= kept ? 0 : 1;
+            e->hooks[n++] = e->hooks[i];
+        }
+    }
+    e->hooks_unlisted += (uint32_t)(e->n_hooks - n);
+    e->n_hooks = n;
+}
+
+static bool ran(const struct execution *x)
+{
+    return x->decision != DECISION_SKIPPED;
+}
+
+static bool did_more_than_pass(const struct execution *x)
+{
+    return ran(x) && x->decision != DECISION_PASS;
+}
+
+/* Skipped hooks go first: what ran is what the record is about. */
+static void drop_skipped(struct evaluation *e, struct arena *a)
+{
+    (void)a;
+    keep_hooks(e, HOOKS_RAN_KEPT, ran);
+}
+
+/* The counts still tell of all hooks, and `hooks_unlisted` how many are not there. */
 static void cut_hooks(struct evaluation *e, struct arena *a)
 {
-    CLEANUP(buf_done) struct buf note;
-
-    if (e->n_hooks <= HOOKS_KEPT) {
-        return;
-    }
-    buf_init(&note, NOTE_MAX_BYTES);
-    buf_addf(&note, "[%zu of %zu hooks are listed] ", (size_t)HOOKS_KEPT, e->n_hooks);
-    buf_add(&note, utf8_prefix(e->reason.text, RECORD_REASON_CHARS));
-    if (!arena_dup(a, buf_slice(&note), &e->reason.text)) {
-        e->reason.text = SLICE("[not all hooks are listed]");
-    }
-    e->n_hooks = HOOKS_KEPT;
+    (void)a;
+    keep_hooks(e, HOOKS_KEPT, did_more_than_pass);
 }
 
 void shrink_evaluation(struct evaluation *e, struct arena *a, struct buf *out)
 {
     static void (*const steps[])(struct evaluation *, struct arena *) = {
-        drop_captured, drop_stderr, cut_all_names, drop_reasons, cut_hooks,
+        drop_captured, drop_stderr, drop_skipped, cut_all_names, drop_reasons, cut_hooks,
     };
 
     buf_clear(out);

@@ -92,7 +92,7 @@ static void hooks_run_in_order_and_are_written_down(void **state)
     assert_int_equal(r.e.hooks[1].decision, DECISION_REJECT);
     assert_int_equal(r.e.hooks[1].exit_code, 1);
     assert_text(r.e.hooks[1].reason.text, "12345678901234567890\n");
-    assert_text(r.e.hooks[1].stderr_tail, "678901234567890\n");
+    assert_text(r.e.hooks[1].stderr_tail, "12345678901234567890\n");
     assert_text(r.e.hooks[1].hook_name, "b");
     assert_text(r.e.hooks[1].matcher, "*");
     assert_text(r.e.hooks[1].fail_mode, "allow");

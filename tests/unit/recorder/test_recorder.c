@@ -526,8 +526,56 @@ static void a_record_that_is_too_large_shrinks_and_is_not_lost(void **state)
     assert_int_equal(f->outcome, RECORDED_STORED);
     assert_int_equal(e.thread_id.len, 256);
     assert_int_equal(e.hooks_run, MANY);
-    assert_int_equal(e.n_hooks, 64);
-    assert_true(slice_equal(e.reason.text, SLICE("[64 of 4000 hooks are listed] why")));
+    assert_int_equal(e.n_hooks, 512);
+    assert_int_equal(e.hooks_unlisted, MANY - 512);
+    assert_true(slice_equal(e.reason.text, SLICE("why")));
+}
+
+static void the_hook_that_decided_is_listed_however_many_were_skipped(void **state)
+{
+    struct fixture *f = *state;
+    enum { MANY = 4000 };
+    static struct step steps[MANY];
+    struct execution *x = arena_alloc(&f->d.arena, MANY, sizeof(*x));
+
+    for (uint32_t i = 0; i < MANY; i++) {
+        x[i] = f->executions[0];
+        x[i].ordinal = i;
+        x[i].decision = i + 1 < MANY ? DECISION_SKIPPED : DECISION_REJECT;
+        x[i].skip_reason = i + 1 < MANY ? SKIP_MATCHER : SKIP_NONE;
+        x[i].matcher = SLICE("SomeOtherTool|YetAnotherTool|AndOneMore");
+        steps[i] = f->steps[0];
+        steps[i].execution = &x[i];
+    }
+    f->wave = (struct wave){ .steps = steps, .n_steps = MANY };
+    start(f, CAPTURE_KEYS, 1000);
+    run(f);
+
+    struct evaluation e = evaluation_at(f, 0);
+
+    assert_int_equal(e.n_hooks + e.hooks_unlisted, MANY);
+    assert_int_equal(e.hooks[e.n_hooks - 1].ordinal, MANY - 1);
+    assert_int_equal(e.hooks[e.n_hooks - 1].decision, DECISION_REJECT);
+}
+
+static void a_secret_that_the_cut_of_stderr_would_split_is_redacted_whole(void **state)
+{
+    struct fixture *f = *state;
+    struct buf text;
+
+    buf_init(&text, 8192);
+    buf_add(&text, SLICE("password=Sup3rS3cretLongPassphrase\n"));
+    buf_add(&text, long_text(f, 1004));
+    f->executions[0].decision = DECISION_PASS;
+    f->executions[0].stderr_tail = buf_slice(&text);
+    start(f, CAPTURE_KEYS, 1000);
+    run(f);
+
+    struct slice tail = evaluation_at(f, 0).hooks[0].stderr_tail;
+
+    assert_int_equal(tail.len, RECORD_STDERR_BYTES);
+    assert_null(memmem(tail.ptr, tail.len, "phrase", 6));
+    buf_done(&text);
 }
 
 static void the_captured_payload_goes_before_anything_else(void **state)
@@ -541,14 +589,14 @@ static void the_captured_payload_goes_before_anything_else(void **state)
     buf_add(&payload, SLICE("\"}"));
     set_payload(f, buf_cstr(&payload));
     f->executions[0].decision = DECISION_PASS;
-    f->executions[0].stderr_tail = long_text(f, 200 * 1024);
+    f->d.facts.thread_id = long_text(f, 200 * 1024);
     start(f, CAPTURE_PAYLOAD, 1000);
     run(f);
 
     struct evaluation e = evaluation_at(f, 0);
 
     assert_int_equal(e.payload.captured.len, 0);
-    assert_int_equal(e.hooks[0].stderr_tail.len, 200 * 1024);
+    assert_int_equal(e.thread_id.len, 200 * 1024);
     buf_done(&payload);
 }
 
@@ -770,6 +818,8 @@ int main(void)
         TEST(what_the_journal_does_not_take_is_lost_and_counted),
         TEST(what_the_journal_loses_later_it_has_counted_itself),
         TEST(a_record_that_is_too_large_shrinks_and_is_not_lost),
+        TEST(the_hook_that_decided_is_listed_however_many_were_skipped),
+        TEST(a_secret_that_the_cut_of_stderr_would_split_is_redacted_whole),
         TEST(the_captured_payload_goes_before_anything_else),
         TEST(hooks_that_run_stand_in_a_slot_until_their_record_is_stored),
         TEST(what_a_predecessor_left_is_recorded_as_interrupted),
