@@ -19,7 +19,11 @@
  * for there, in order, and the pump's spans find in the flight what is still on
  * its way.
  */
-enum { KEEP_BYTES = 32 * 1024 * 1024 }; /* of a usual span's messages, from one to the next */
+
+enum {
+    CHUNK_RECORDS = 512,
+    KEEP_BYTES = 2 * 1024 * 1024, /* of a usual chunk's messages, from one to the next */
+};
 
 struct sink_kafka {
     struct sink base;
@@ -27,7 +31,7 @@ struct sink_kafka {
     struct kafka_client client;
     struct kafka_ends ends;
     struct kafka_flight *flights; /* one a journal, owned */
-    struct arena arena;           /* of one span */
+    struct arena arena;           /* of one chunk */
     int64_t timeout_ms;
 };
 
@@ -119,33 +123,25 @@ struct outgoing {
     size_t n;
 };
 
-/* Make all messages first: a record that is none costs nobody, and nothing of its span is sent. */
+/* The messages of `n` records; those that are on their way already are left out. */
 static enum sink_result prepare(struct sink_kafka *k, const struct kafka_flight *f,
-                                const struct span *span, struct outgoing **ret, size_t *ret_n,
-                                struct err *err)
+                                const struct sink_record *records, size_t n,
+                                struct outgoing ret[CHUNK_RECORDS], size_t *ret_n, struct err *err)
 {
-    size_t n = 0;
+    enum sink_result result = SINK_OK;
 
+    *ret_n = 0;
     arena_reset(&k->arena);
+    for (size_t i = 0; result == SINK_OK && i < n; i++) {
+        struct outgoing *o = &ret[*ret_n];
 
-    struct outgoing *all = arena_alloc(&k->arena, span->n + 1, sizeof(*all));
-
-    for (size_t i = 0; all && i < span->n; i++) {
-        const struct sink_record *r = &span->records[i];
-        enum sink_result result = SINK_OK;
-
-        if (kafka_flight_wants(f, r->seq)) {
-            all[n].seq = r->seq;
-            result = kafka_messages(r, &k->arena, &all[n].list, &all[n].n, err);
-            n++;
-        }
-        if (result != SINK_OK) {
-            return result;
+        if (kafka_flight_wants(f, records[i].seq)) {
+            o->seq = records[i].seq;
+            result = kafka_messages(&records[i], &k->arena, &o->list, &o->n, err);
+            (*ret_n)++;
         }
     }
-    *ret = all;
-    *ret_n = n;
-    return all ? SINK_OK : SINK_REJECT;
+    return result;
 }
 
 /* Send the messages of one record. A refusal by librdkafka itself is an answer, too. */
@@ -172,16 +168,36 @@ static enum sink_result send_record(struct sink_kafka *k, struct kafka_flight *f
     return SINK_OK;
 }
 
+/* One chunk: made as a whole first, so that of one with a record that is none nothing is sent. */
+static enum sink_result send_chunk(struct sink_kafka *k, struct kafka_flight *f,
+                                   const struct sink_record *records, size_t n, int64_t deadline_ms,
+                                   struct err *err)
+{
+    struct outgoing all[CHUNK_RECORDS];
+    size_t n_all;
+    enum sink_result result = prepare(k, f, records, n, all, &n_all, err);
+
+    for (size_t i = 0; result == SINK_OK && i < n_all; i++) {
+        result = send_record(k, f, &all[i], deadline_ms, err);
+        (void)rd_kafka_poll(k->client.rk, 0);
+    }
+    return result;
+}
+
+/*
+ * The broker works on one chunk while the next is made. What was sent before a chunk
+ * failed is in the flight, and is not sent again when the span comes again, in halves.
+ */
 static enum sink_result send_span(struct sink_kafka *k, struct kafka_flight *f,
                                   const struct span *span, int64_t deadline_ms, struct err *err)
 {
-    struct outgoing *all;
-    size_t n;
-    enum sink_result result = prepare(k, f, span, &all, &n, err);
+    enum sink_result result = SINK_OK;
 
-    for (size_t i = 0; result == SINK_OK && i < n; i++) {
-        result = send_record(k, f, &all[i], deadline_ms, err);
-        (void)rd_kafka_poll(k->client.rk, 0);
+    for (size_t at = 0; result == SINK_OK && at < span->n; at += CHUNK_RECORDS) {
+        size_t left = span->n - at;
+
+        result = send_chunk(k, f, span->records + at, left < CHUNK_RECORDS ? left : CHUNK_RECORDS,
+                            deadline_ms, err);
     }
     return result;
 }

@@ -15,10 +15,20 @@
 
 enum { WRITE_EVERY_MS = 1000, PATH_BYTES = 4096 };
 
-static struct kafka_end *find(const struct kafka_ends *e, const char *topic, int32_t partition)
+static bool is_of(const struct kafka_end *end, const char *topic, int32_t partition)
 {
+    return end->partition == partition && strcmp(end->topic, topic) == 0;
+}
+
+/* Answers come in runs of one partition: the one before is looked at first. */
+static struct kafka_end *find(struct kafka_ends *e, const char *topic, int32_t partition)
+{
+    if (e->latest < e->n && is_of(&e->list[e->latest], topic, partition)) {
+        return &e->list[e->latest];
+    }
     for (size_t i = 0; i < e->n; i++) {
-        if (e->list[i].partition == partition && strcmp(e->list[i].topic, topic) == 0) {
+        if (is_of(&e->list[i], topic, partition)) {
+            e->latest = i;
             return &e->list[i];
         }
     }

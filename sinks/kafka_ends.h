@@ -28,6 +28,7 @@ struct kafka_ends {
     struct kafka_end *list;
     size_t n;
     size_t cap;
+    size_t latest; /* index of the one that was seen last */
     bool changed;
     int64_t written_ms; /* monotonic */
 };
