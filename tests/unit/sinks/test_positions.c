@@ -156,7 +156,7 @@ static void only_a_sink_that_is_not_named_is_unconfigured(void **state)
     fake_folder_put("sinks/y.positions.json", "{\"configured\":true}");
     assert_true(positions_unconfigure(fake_folder_path(), names, 1, &err));
     assert_true(file_says("\"configured\": false"));
-    assert_true(file_says("8"));
+    assert_true(file_says("\": 8"));
     assert_string_equal(fake_folder_get("sinks/y.positions.json"), "{\"configured\":true}");
     p = load();
     flush(&p, true);
