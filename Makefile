@@ -117,9 +117,11 @@ chaos: all live soak
 # libFuzzer, under ASan and UBSan; what it found before is the corpus.
 FUZZ_SECONDS ?= 60
 FUZZERS  := $(patsubst tests/fuzz/%.c,build/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
-build/fuzz/fuzz_%: tests/fuzz/fuzz_%.c $(LIB_SRC) $(HEADERS)
+build/fuzz/objects/built: $(LIB_SRC) $(HEADERS)
 	@$(MAKE) --no-print-directory CC=clang SAN=fuzzer-no-link,address,undefined \
 	    OUT=build/fuzz/objects archives
+	@touch $@
+build/fuzz/fuzz_%: tests/fuzz/fuzz_%.c build/fuzz/objects/built
 	@echo "LINK $@"
 	$(Q)clang $(CPPFLAGS) -std=gnu17 -O1 -g -fsanitize=fuzzer,address,undefined -o $@ $< \
 	    $(patsubst $(OBJ)/%,build/fuzz/objects/obj/%,$(ARCHIVES)) $(LIBS)
