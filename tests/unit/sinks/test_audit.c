@@ -17,7 +17,7 @@ static struct audit new_audit(void)
         .collector = "host-a",
         .quota_bytes = UINT64_C(1) << 30,
         .segment_bytes = 1 << 20,
-        .checkpoint_ms = 3600 * 1000,
+        .checkpoint_ms = INT64_C(3600) * 1000,
         .queue_bytes = 1 << 20,
     };
     struct audit a;
