@@ -1,6 +1,7 @@
 #include "collector/base/fault.h"
 
 #include <stdarg.h>
+#include <string.h>
 
 #include "collector/base/mem.h"
 
@@ -29,6 +30,26 @@ static const char *keep(struct faults *f, const char *text)
     return text && arena_dup(&f->arena, slice_from_cstr(text), &copy) ? copy.ptr : NULL;
 }
 
+static bool same_file(const struct fault *a, const struct fault *b)
+{
+    return a->file && b->file ? strcmp(a->file, b->file) == 0 : a->file == b->file;
+}
+
+/* Behind what stands before it in its file; a file of which there is none goes last. */
+static void insert(struct faults *f, struct fault *one)
+{
+    struct fault **at = &f->first;
+
+    while (*at && !same_file(*at, one)) {
+        at = &(*at)->next;
+    }
+    while (*at && same_file(*at, one) && (*at)->line <= one->line) {
+        at = &(*at)->next;
+    }
+    one->next = *at;
+    *at = one;
+}
+
 void faults_add(struct faults *f, enum fault_level level, const char *file, size_t line,
                 const char *key, const char *fmt, ...)
 {
@@ -38,6 +59,11 @@ void faults_add(struct faults *f, enum fault_level level, const char *file, size
     va_start(ap, fmt);
     (void)vsnprintf(text, sizeof(text), fmt, ap);
     va_end(ap);
+
+    size_t prefix = file ? strlen(file) : 0;
+    bool repeats = prefix > 0 && strncmp(text, file, prefix) == 0 && text[prefix] == ':' &&
+                   text[prefix + 1] == ' ';
+
     f->errors += level == FAULT_ERROR;
     f->warnings += level == FAULT_WARNING;
 
@@ -50,13 +76,8 @@ void faults_add(struct faults *f, enum fault_level level, const char *file, size
     one->file = keep(f, file);
     one->line = line;
     one->key = keep(f, key);
-    one->text = keep(f, text);
-    if (f->last) {
-        f->last->next = one;
-    } else {
-        f->first = one;
-    }
-    f->last = one;
+    one->text = keep(f, repeats ? text + prefix + 2 : text);
+    insert(f, one);
 }
 
 void faults_print(const struct faults *f, FILE *out)

@@ -23,9 +23,8 @@ struct fault {
 };
 
 struct faults {
-    struct arena arena; /* holds the list and its texts */
-    struct fault *first;
-    struct fault *last;
+    struct arena arena;  /* holds the list and its texts */
+    struct fault *first; /* files in the order in which they were told of, each one's by line */
     size_t errors;
     size_t warnings;
 };
@@ -34,9 +33,12 @@ struct faults {
 void faults_init(struct faults *f);
 void faults_done(struct faults *f);
 
-/* Add one. All strings are copied; key may be NULL. */
+/*
+ * Add one. All strings are copied; key may be NULL. A text that begins with the file's
+ * name, as those of struct err do, is kept without it.
+ */
 void faults_add(struct faults *f, enum fault_level level, const char *file, size_t line,
                 const char *key, const char *fmt, ...) PRINTF_LIKE(6, 7);
 
-/* One line each, "hooks.yaml:12: error: spec.hook.matcher: …", in the order they were added. */
+/* One line each, "hooks.yaml:12: error: spec.hook.matcher: …", file by file, by line. */
 void faults_print(const struct faults *f, FILE *out);

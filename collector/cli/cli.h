@@ -52,9 +52,10 @@ struct cli {
     const char *config;  /* --config; NULL: not given */
     const char *state;   /* --state; NULL: not given */
     bool json;
-    bool color;    /* colour and other escape sequences may go to stdout */
-    bool terminal; /* stdout is a terminal: progress may be drawn */
-    size_t width;  /* columns of the terminal; 0 when it is none */
+    bool color;     /* colour and other escape sequences may go to stdout */
+    bool color_err; /* the same of stderr */
+    bool terminal;  /* stdout is a terminal: progress may be drawn */
+    size_t width;   /* columns of the terminal; 0 when it is none */
 };
 
 struct cli_command {
@@ -98,6 +99,9 @@ int cli_usage(const struct cli *cli, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
 /* "hooktrail check: …" on stderr. Returns the exit code that fits err->code. */
 int cli_fail(const struct cli *cli, const struct err *err);
+
+/* Faults on stderr, one a line: "hooks.yaml:12: error: spec.hook.matcher: …". */
+void cli_put_faults(const struct cli *cli, const struct faults *faults);
 
 /* Configuration ------------------------------------------------------------- */
 

@@ -14,7 +14,7 @@ struct config *cli_config(const struct cli *cli)
 
     struct config *c = config_load(&o, &faults);
 
-    faults_print(&faults, stderr);
+    cli_put_faults(cli, &faults);
     return c;
 }
 

@@ -120,28 +120,34 @@ static bool take_globals(struct globals *g, int argc, char **argv, int *ret_argc
     return true;
 }
 
-/* What stdout is, and whether it wants colour (no-color.org). */
-static void look_at_terminal(struct globals *g)
+/* Whether what is printed there wants colour (no-color.org). */
+static bool wants_color(const struct globals *g, bool terminal)
 {
     const char *no_color = getenv("NO_COLOR");
     const char *term = getenv("TERM");
     bool dumb = !term || strcmp(term, "dumb") == 0;
+
+    switch (g->color) {
+    case COLOR_ALWAYS:
+        return true;
+    case COLOR_NEVER:
+        return false;
+    case COLOR_AUTO:
+        break;
+    }
+    return terminal && !dumb && (!no_color || !*no_color);
+}
+
+static void look_at_terminal(struct globals *g)
+{
     struct winsize size = { 0 };
 
     g->cli.terminal = isatty(STDOUT_FILENO) == 1;
     if (g->cli.terminal && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0) {
         g->cli.width = size.ws_col;
     }
-    switch (g->color) {
-    case COLOR_ALWAYS:
-        g->cli.color = true;
-        break;
-    case COLOR_NEVER:
-        break;
-    case COLOR_AUTO:
-        g->cli.color = g->cli.terminal && !dumb && (!no_color || !*no_color);
-        break;
-    }
+    g->cli.color = wants_color(g, g->cli.terminal);
+    g->cli.color_err = wants_color(g, isatty(STDERR_FILENO) == 1);
 }
 
 static const struct cli_command *find(const struct cli_command *const *commands, size_t n,

@@ -37,15 +37,32 @@ int cli_fail(const struct cli *cli, const struct err *err)
     return CLI_FAILED;
 }
 
+static const char *const styles[] = {
+    [CLI_PLAIN] = "",        [CLI_BOLD] = "\033[1m",   [CLI_DIM] = "\033[2m",
+    [CLI_RED] = "\033[31m",  [CLI_GREEN] = "\033[32m", [CLI_YELLOW] = "\033[33m",
+    [CLI_CYAN] = "\033[36m",
+};
+
+void cli_put_faults(const struct cli *cli, const struct faults *faults)
+{
+    for (const struct fault *f = faults->first; f; f = f->next) {
+        bool error = f->level == FAULT_ERROR;
+
+        (void)fprintf(stderr, "%s:", f->file ? f->file : "");
+        if (f->line > 0) {
+            (void)fprintf(stderr, "%zu:", f->line);
+        }
+        (void)fprintf(stderr, " %s%s:%s ",
+                      cli->color_err ? styles[error ? CLI_RED : CLI_YELLOW] : "",
+                      error ? "error" : "warning", cli->color_err ? "\033[0m" : "");
+        (void)fprintf(stderr, "%s%s%s\n", f->key ? f->key : "", f->key ? ": " : "",
+                      f->text ? f->text : "");
+    }
+}
+
 const char *cli_style(const struct cli *cli, enum cli_style style)
 {
-    static const char *const codes[] = {
-        [CLI_PLAIN] = "",        [CLI_BOLD] = "\033[1m",   [CLI_DIM] = "\033[2m",
-        [CLI_RED] = "\033[31m",  [CLI_GREEN] = "\033[32m", [CLI_YELLOW] = "\033[33m",
-        [CLI_CYAN] = "\033[36m",
-    };
-
-    return cli->color ? codes[style] : "";
+    return cli->color ? styles[style] : "";
 }
 
 const char *cli_plain(const struct cli *cli)

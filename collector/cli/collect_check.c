@@ -1,6 +1,7 @@
 /* hooktrail check: is this hook file right, and is it what was meant? */
 #include "collector/cli/commands.h"
 
+#include "collector/base/plural.h"
 #include "collector/dispatcher/hookset.h"
 
 static json_t *fault_to_json(const struct fault *f)
@@ -25,24 +26,21 @@ static int print_json(const struct cli *cli, const struct faults *faults, const 
     return code;
 }
 
-static const char *plural(size_t n)
+/* "3 hooks, 0 faults, 1 warning" */
+static int print_text(const struct cli *cli, const struct faults *faults, const struct hookset *set)
 {
-    return n == 1 ? "" : "s";
-}
-
-static int print_text(const struct faults *faults, const struct hookset *set)
-{
-    faults_print(faults, stderr);
+    cli_put_faults(cli, faults);
     if (set) {
-        (void)printf("%zu hook%s, %zu warning%s\n", set->n_hooks, plural(set->n_hooks),
-                     faults->warnings, plural(faults->warnings));
+        (void)printf("%zu hook%s, ", set->n_hooks, plural(set->n_hooks));
     }
+    (void)printf("%zu fault%s, %zu warning%s\n", faults->errors, plural(faults->errors),
+                 faults->warnings, plural(faults->warnings));
     return CLI_DONE;
 }
 
 static int report(const struct cli *cli, const struct faults *faults, const struct hookset *set)
 {
-    int code = cli->json ? print_json(cli, faults, set) : print_text(faults, set);
+    int code = cli->json ? print_json(cli, faults, set) : print_text(cli, faults, set);
 
     return code == CLI_DONE && !set ? CLI_NEGATIVE : code;
 }

@@ -4,8 +4,9 @@
 #include <string.h>
 
 #include "collector/base/buf.h"
+#include "collector/base/suggest.h"
 
-enum { PATH_SIZE = 128, TEXT_SIZE = 512 };
+enum { PATH_SIZE = 128, TEXT_SIZE = 512, KEYS_MAX = 32 /* of a mapping */ };
 
 static const char *const type_words[] = {
     [KEY_STRING] = "a string",    [KEY_STRINGS] = "a list of strings", [KEY_BOOL] = "true or false",
@@ -68,13 +69,19 @@ static const struct key_rule *find_rule(const struct key_rule *rules, size_t n, 
 static void unknown_key(const struct document *doc, const json_t *object, const char *path,
                         const char *name, const struct key_rule *rules, size_t n)
 {
+    const char *names[KEYS_MAX];
     struct buf known;
 
     buf_init(&known, TEXT_SIZE);
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n && i < KEYS_MAX; i++) {
         buf_addf(&known, "%s%s", i > 0 ? ", " : "", rules[i].name);
+        names[i] = rules[i].name;
     }
-    keys_fault(doc, FAULT_ERROR, object, path, name, "unknown key; known here: %s",
+
+    const char *near = suggest_name(slice_from_cstr(name), names, n < KEYS_MAX ? n : KEYS_MAX);
+
+    keys_fault(doc, FAULT_ERROR, object, path, name, "unknown key%s%s%s; known here: %s",
+               near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "",
                buf_cstr(&known));
     buf_done(&known);
 }

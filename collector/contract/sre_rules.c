@@ -185,6 +185,9 @@ static void check_prompt(const struct document *doc, const json_t *hook)
         keys_fault(doc, FAULT_ERROR, hook, HOOK_PATH, "prompt",
                    "is missing; a prompt hook needs one");
     }
+    keys_fault(doc, FAULT_WARNING, hook, HOOK_PATH, "type",
+               "loaded and checked; this build has no runner for prompt hooks: an event that "
+               "reaches it is recorded as an error");
     warn_unused(doc, hook, "command", "it is for hooks of type command");
     warn_unused(doc, hook, "script", "it is for hooks of type command");
     warn_unused(doc, hook, "failMode", "it is for hooks of type command");

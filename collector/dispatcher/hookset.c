@@ -22,6 +22,9 @@ struct hookset *hookset_load(const struct contract_ops *ops, const struct hook_s
         hookset_unref(set);
         return NULL;
     }
+    if (set->n_hooks == 0) {
+        faults_add(faults, FAULT_WARNING, src->path, 0, NULL, "there is no hook in it");
+    }
     digest_hex(&set->digest, set->digest_hex);
     set->loaded_us = clock_now_us();
     return set;

@@ -181,7 +181,15 @@ static void what_cannot_be_meant_is_a_fault_with_line_and_key(void **state)
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         assert_null(load(cases[i].yaml));
 
-        const struct fault *last = faults.last;
+        const struct fault *last = NULL;
+
+        for (const struct fault *f = faults.first; f; f = f->next) {
+            last = f;
+        }
+        if (!last) {
+            fail_msg("no fault is told of %s", cases[i].yaml);
+            return;
+        }
 
         assert_string_equal(last->file, file);
         assert_int_equal(last->line, cases[i].line);

@@ -1,0 +1,80 @@
+"""`hooktrail check` says all of it: in order, counted, and what was probably meant."""
+import json
+import os
+import pathlib
+import subprocess
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BIN = os.environ.get("HOOKTRAIL_BIN", str(ROOT / "build/hooktrail"))
+FAULTY = """kind: Hook
+metadata: {name: a}
+spec:
+  eventType: Stop
+  activationMode: always
+  hook: {type: prompt, prompt: x, tmeout: 3}
+activaton: 1
+"""
+PROMPT = """kind: Hook
+metadata: {name: a}
+spec:
+  eventType: Stop
+  activationMode: always
+  hook: {type: prompt, prompt: x}
+"""
+
+
+@pytest.fixture
+def check(tmp_path):
+    def check(text, *args, **env):
+        path = tmp_path / "hooks.yaml"
+        path.write_text(text)
+        answer = subprocess.run([BIN, "check", "--hooks", str(path), *args], capture_output=True,
+                                text=True, timeout=20, env={**os.environ, **env}, check=False)
+        answer.stderr = answer.stderr.replace(str(path), "F")
+        return answer
+    return check
+
+
+def test_faults_stand_by_line_and_are_counted(check):
+    answer = check(FAULTY)
+    assert answer.returncode == 1
+    lines = [line.split(":")[1] for line in answer.stderr.splitlines()]
+    assert lines == sorted(lines) and len(lines) == 3
+    assert answer.stdout == "2 faults, 1 warning\n"
+
+
+def test_a_key_that_nobody_knows_is_compared_with_those_that_are_known(check):
+    answer = check(FAULTY)
+    assert "spec.hook.tmeout: unknown key (did you mean 'timeout'?); known here: " in answer.stderr
+
+
+def test_a_prompt_hook_is_told_to_have_no_runner(check):
+    answer = check(PROMPT)
+    assert answer.returncode == 0
+    assert answer.stderr == (
+        "F:6: warning: spec.hook.type: loaded and checked; this build has no runner for prompt "
+        "hooks: an event that reaches it is recorded as an error\n")
+    assert answer.stdout == "1 hook, 0 faults, 1 warning\n"
+
+
+def test_a_file_without_a_hook_is_told(check):
+    answer = check("# later\n")
+    assert answer.returncode == 0
+    assert answer.stderr == "F: warning: there is no hook in it\n"
+    assert json.loads(check("# later\n", "--json").stdout)["hooks"] == 0
+
+
+def test_a_file_that_is_not_there_is_named_once(check, tmp_path):
+    answer = check("", "--hooks", str(tmp_path / "gone"), "--json")
+    assert answer.returncode == 2  # --hooks twice
+    answer = subprocess.run([BIN, "check", "--hooks", str(tmp_path / "gone")], text=True,
+                            capture_output=True, timeout=20, check=False)
+    assert answer.returncode == 1
+    assert answer.stderr == f"{tmp_path}/gone: error: No such file or directory\n"
+
+
+def test_colour_is_for_whom_it_was_asked(check):
+    assert "\033[31merror:\033[0m" in check(FAULTY, "--color", "always").stderr
+    assert "\033" not in check(FAULTY).stderr
