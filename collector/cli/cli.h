@@ -74,7 +74,7 @@ int cli_main(int argc, char **argv, const struct cli_command *const *commands, s
 /* One of `value`, `flag`, `on_value` is set. A table ends with a zero entry. */
 struct cli_option {
     const char *name;   /* "hooks" for --hooks PATH and --hooks=PATH */
-    const char **value; /* gets the argument; the last one counts */
+    const char **value; /* gets the argument */
     bool *flag;         /* set to true */
     int64_t *number;    /* gets the argument as a decimal number from min to max */
     int64_t min, max;
@@ -84,6 +84,7 @@ struct cli_option {
  * Parse; the result is the index of the first operand in argv (argc: none), or -1
  * after an error, which has been printed: return CLI_USAGE then. Operands may
  * stand among options (they are moved to the end); what follows "--" is an operand.
+ * An option is written in full, and one that takes a value is given once.
  */
 int cli_options(const struct cli *cli, int argc, char **argv, const struct cli_option *options)
     MUST_CHECK;
@@ -91,6 +92,11 @@ int cli_options(const struct cli *cli, int argc, char **argv, const struct cli_o
 /* As cli_options() where there is no operand: false after a message, return CLI_USAGE then. */
 bool cli_options_only(const struct cli *cli, int argc, char **argv,
                       const struct cli_option *options) MUST_CHECK;
+
+enum { CLI_GLOBAL_NAMES = 5 };
+
+/* The names of the global options, for suggestions; how many they are. */
+size_t cli_global_names(const char *ret[CLI_GLOBAL_NAMES]);
 
 /* Messages ------------------------------------------------------------------ */
 

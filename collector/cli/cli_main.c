@@ -59,6 +59,26 @@ static bool set_color(struct globals *g, const char *word)
 
 enum taken { TAKEN_NO, TAKEN_YES, TAKEN_BAD };
 
+size_t cli_global_names(const char *ret[CLI_GLOBAL_NAMES])
+{
+    static const char *const names[CLI_GLOBAL_NAMES] = { "config", "state", "json", "color",
+                                                         "help" };
+
+    memcpy(ret, names, sizeof(names));
+    return CLI_GLOBAL_NAMES;
+}
+
+/* Keep a value that is given once. False after a message. */
+static bool set_once(const char **to, const char *name, const char *value)
+{
+    if (*to) {
+        (void)fprintf(stderr, "hooktrail: --%s is given twice\n", name);
+        return false;
+    }
+    *to = value;
+    return true;
+}
+
 /* Take argv[*i] (and its value) when it is a global option. */
 static enum taken take_global(struct globals *g, char **argv, int *i)
 {
@@ -76,12 +96,13 @@ static enum taken take_global(struct globals *g, char **argv, int *i)
     }
 
     value = value_of("config", argv, i, &missing);
-    if (value) {
-        g->cli.config = value;
-    } else {
+    if (value && !set_once(&g->cli.config, "config", value)) {
+        return TAKEN_BAD;
+    }
+    if (!value) {
         value = value_of("state", argv, i, &missing);
-        if (value) {
-            g->cli.state = value;
+        if (value && !set_once(&g->cli.state, "state", value)) {
+            return TAKEN_BAD;
         }
     }
     if (!value) {
@@ -199,6 +220,18 @@ static int run(struct globals *g, const struct cli_command *c, int argc, char **
     return code;
 }
 
+static int unknown_option(const char *word)
+{
+    const char *names[CLI_GLOBAL_NAMES];
+    size_t n = cli_global_names(names);
+    const char *near = strlen(word) > 2 ? suggest_name(slice_from_cstr(word + 2), names, n) : NULL;
+
+    (void)fprintf(stderr, "hooktrail: unknown option '%s'%s%s%s\n", word,
+                  near ? "; did you mean '--" : "", near ? near : "",
+                  near ? "'?" : "; see 'hooktrail help'");
+    return CLI_USAGE;
+}
+
 int cli_main(int argc, char **argv, const struct cli_command *const *commands, size_t n)
 {
     struct globals g = { 0 };
@@ -215,6 +248,9 @@ int cli_main(int argc, char **argv, const struct cli_command *const *commands, s
 
     const struct cli_command *c = find(commands, n, argv[1]);
 
+    if (!c && argv[1][0] == '-') {
+        return unknown_option(argv[1]);
+    }
     if (!c) {
         return unknown(commands, n, argv[1]);
     }

@@ -95,6 +95,10 @@ static int print_one(const struct cli *cli, const struct config *c, const char *
         return CLI_NEGATIVE;
     }
 
+    if (cli->json) {
+        return cli_print_json(cli, v);
+    }
+
     const char *key;
     json_t *item;
 
@@ -150,7 +154,7 @@ const struct cli_command config_command = {
     "The file is --config FILE, else $HOOKTRAIL_CONFIG, else ./hooktrail.yaml, else\n"
     "/etc/hooktrail/hooktrail.yaml; without one, everything has its default.\n"
     "\n"
-    "  --get KEY  print the value of one key alone, e.g. --get serve.listen\n"
+    "  --get KEY  print the value of one key alone, e.g. --get serve.listen; with --json as JSON\n"
     "\n"
     "Exit codes: 0 printed; 1 no such key; 2 the configuration has faults, one line each on stderr.",
 };

@@ -52,6 +52,6 @@ struct front_globals {
 };
 
 /* The commands of the front; argv[0] is the name, the result an exit code. */
-int front_run(const struct front_globals *g, int argc, char **argv);
+int front_run(const struct front_globals *g);
 int front_help(int argc, char **argv);
 int front_completion(int argc, char **argv);

@@ -394,7 +394,7 @@ static int fail(const struct err *err)
     return err->code == ERR_AGAIN ? FRONT_USAGE : FRONT_FAILED;
 }
 
-int front_run(const struct front_globals *g, int argc, char **argv)
+int front_run(const struct front_globals *g)
 {
     static const char *const roles[ROLES] = {
         [COLLECT] = "collect", [SHIP] = "ship", [SERVE] = "serve"
@@ -404,11 +404,6 @@ int front_run(const struct front_globals *g, int argc, char **argv)
     struct err err;
     int code = FRONT_FAILED;
 
-    if (argc > 1) {
-        (void)fprintf(stderr, "hooktrail run: unknown option '%s'; see 'hooktrail help run'\n",
-                      argv[1]);
-        return FRONT_USAGE;
-    }
     for (size_t i = 0; i < ROLES; i++) {
         s.children[i].role = roles[i];
         if (!front_program(roles[i], s.children[i].program, PATH_MAX, &err)) {

@@ -86,7 +86,22 @@ def test_every_command_of_the_help_explains_itself():
     ([], "no command"),
     (["config", "--bogus"], "unknown option '--bogus'"),
     (["config", "--get"], "--get needs a value"),
-    (["--state"], "no command"),
+    (["--state"], "--state needs a value"),
+    (["--config"], "--config needs a value"),
+    (["--state", "x"], "no command"),
+    (["--jsno", "status"], "unknown option '--jsno'; did you mean '--json'?"),
+    (["status", "--jsno"], "unknown option '--jsno'; did you mean '--json'?"),
+    (["--jsno"], "unknown option '--jsno'; did you mean '--json'?"),
+    (["--jsno", "run"], "unknown option '--jsno'; did you mean '--json'?"),
+    (["config", "--ge", "state"], "unknown option '--ge'; did you mean '--get'?"),
+    (["check", "--hooks", "a", "--hooks=b"], "--hooks is given twice"),
+    (["--state", "a", "status", "--state", "b"], "--state is given twice"),
+    (["run", "extra"], "run: takes no operand, not 'extra'"),
+    (["--json", "run"], "run: --json means nothing here"),
+    (["version", "extra"], "version: takes no operand, not 'extra'"),
+    (["version", "--jso"], "unknown option '--jso'; did you mean '--json'?"),
+    (["status", "extra"], "takes no operand, not 'extra'"),
+    (["why", "h", "--call", "a", "--thread", "b"], "--thread does not go with it"),
     (["config", "--color", "blue"], "--color takes auto, always or never"),
     (["config", "--config", "/nonexistent"], "/nonexistent: error: cannot be read"),
     (["run", "--bogus"], "unknown option '--bogus'"),
@@ -141,6 +156,20 @@ def test_the_options_of_the_help_are_those_that_are_taken(command):
 def test_fish_reads_its_completions():
     for line in hooktrail("completion", "fish").stdout.splitlines():
         assert re.sub(r"'(?:[^'\\]|\\.)*'", "", line).count("'") == 0, line
+
+
+@pytest.mark.parametrize("args, says", [
+    (["-V"], "hooktrail 0.1.0\n"),
+    (["--version"], "hooktrail 0.1.0\n"),
+    (["version"], "hooktrail 0.1.0\n"),
+    (["version", "--json"], '{"version":"0.1.0"}\n'),
+    (["--json", "version"], '{"version":"0.1.0"}\n'),
+    (["config", "--get", "serve.max_rows", "--json"], "10000\n"),
+    (["config", "--get", "serve.max_rows"], "10000\n"),
+])
+def test_what_is_meant_is_answered(args, says):
+    answer = hooktrail(*args)
+    assert (answer.returncode, answer.stdout, answer.stderr) == (0, says, "")
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
