@@ -48,7 +48,17 @@ if [ "$(id -u)" -ne 0 ]; then
 fi
 export DEBIAN_FRONTEND=noninteractive
 log=$(mktemp)
-trap 'rm -f "$log"' EXIT
+no_cluster=
+clean_up() {
+    rm -f "$log"
+    [ -z "$no_cluster" ] || "${as_root[@]}" rm -f "$no_cluster"
+}
+trap clean_up EXIT
+# PostgreSQL's package makes and starts a server when it is installed; the tests start their own.
+if [[ " ${missing[*]} " == *" postgresql "* ]]; then
+    no_cluster=/etc/postgresql-common/createcluster.d/hooktrail-deps.conf
+    "${as_root[@]}" install -D -m 644 /dev/stdin "$no_cluster" <<< 'create_main_cluster = false'
+fi
 # A machine's package lists may be old, or gone: only then are they fetched again.
 if ! "${as_root[@]}" apt-get install -qq -y --no-install-recommends "${missing[@]}" \
         < /dev/null > "$log" 2>&1; then
