@@ -17,6 +17,8 @@ enum {
     LIST_BYTES = 4096, /* one read of the list of children; the kernel gives no more */
     MAX_LOOKS = 40,    /* at a list that changes while we look */
     LOOK_PAUSE_US = 50,
+    SLACK_NS = 50000, /* the kernel's default; a mark is this and 1 to SLACK_MARKS more */
+    SLACK_MARKS = 40000,
 };
 
 /* A process that may stay. What it starts later is known by the session. */
@@ -31,6 +33,7 @@ static struct {
     int children_fd; /* /proc/self/task/MAIN/children; -1: this kernel has none */
     pthread_t main_thread;
     struct active_run *active;
+    uint64_t runs; /* ever; the next mark */
     struct kept *kept;
     size_t n_kept;
     size_t cap_kept;
@@ -116,13 +119,16 @@ void orphans_spawn_begin(struct active_run *r)
         r->next->prev = r;
     }
     registry.active = r;
+    r->slack_ns = SLACK_NS + 1 + registry.runs++ % SLACK_MARKS;
     if (!in_main_thread()) {
         unlock();
     }
+    (void)prctl(PR_SET_TIMERSLACK, (unsigned long)r->slack_ns, 0L, 0L, 0L);
 }
 
 void orphans_spawn_end(struct active_run *r, pid_t pid)
 {
+    (void)prctl(PR_SET_TIMERSLACK, 0L, 0L, 0L, 0L); /* back to this thread's own */
     if (!in_main_thread()) {
         lock();
     }
@@ -241,6 +247,29 @@ bool orphans_none(void)
     return none;
 }
 
+static bool is_mark(uint64_t slack_ns)
+{
+    return slack_ns > SLACK_NS && slack_ns <= SLACK_NS + SLACK_MARKS;
+}
+
+/* By the mark that it inherited. *ret_old: it is of a run that has ended. */
+static const struct active_run *active_by_mark(pid_t pid, bool *ret_old)
+{
+    uint64_t slack_ns;
+
+    *ret_old = false;
+    if (!proc_slack(pid, &slack_ns) || !is_mark(slack_ns)) {
+        return NULL;
+    }
+    for (const struct active_run *r = registry.active; r; r = r->next) {
+        if (r->slack_ns == slack_ns) {
+            return r;
+        }
+    }
+    *ret_old = true;
+    return NULL;
+}
+
 /*
  * Whose the orphan s is; NULL: nobody's, for now or for good. *ret_sure is false
  * when a second look may tell more.
@@ -249,6 +278,7 @@ static const struct active_run *owner_of(const struct proc_stat *s, bool *ret_su
 {
     const struct active_run *owner = active_by_pid(s->session);
     char tag[PROC_TAG_SIZE];
+    bool old;
 
     *ret_sure = true;
     if (owner) {
@@ -267,7 +297,12 @@ static const struct active_run *owner_of(const struct proc_stat *s, bool *ret_su
     case PROC_TAG_NONE:
         break;
     }
-    if (is_kept_session(s->session)) {
+    owner = active_by_mark(s->pid, &old);
+    if (owner) {
+        *ret_sure = true;
+        return owner;
+    }
+    if (old || is_kept_session(s->session)) {
         keep(s->pid, s->session);
         return NULL;
     }

@@ -7,7 +7,10 @@
  *
  *   1. in whose session it is,
  *   2. else whose PROCESS_TAG is in its environment,
- *   3. else, when it shows neither, to the only run there is now; while there are
+ *   3. else, where it cleared that, whose mark it carries: each run's child is made
+ *      with a timer slack of its own, some nanoseconds over the usual 50 us, which
+ *      every descendant inherits, through exec and setsid(2) as well;
+ *   4. else, when it shows nothing, to the only run there is now; while there are
  *      several it is nobody's, and is looked at again when the next one ends.
  *
  * What a run left running and was allowed to is remembered as kept: it is not
@@ -26,6 +29,7 @@
 struct active_run {
     pid_t pid; /* of the child, and the number of its session; 0: not known yet */
     const char *tag;
+    uint64_t slack_ns; /* its mark */
     struct active_run *prev;
     struct active_run *next;
 };

@@ -123,6 +123,22 @@ static bool read_file(const char *path, struct buf *ret)
     }
 }
 
+bool proc_slack(pid_t pid, uint64_t *ret_ns)
+{
+    char path[64];
+    char text[32];
+
+    (void)snprintf(path, sizeof(path), "/proc/%d/timerslack_ns", (int)pid);
+
+    CLEANUP(fs_closep) int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text));
+
+    while (n > 0 && text[n - 1] == '\n') {
+        n--;
+    }
+    return n > 0 && slice_to_u64((struct slice){ .ptr = text, .len = (size_t)n }, ret_ns);
+}
+
 enum proc_tag_result proc_tag(pid_t pid, char ret_tag[PROC_TAG_SIZE])
 {
     static const char key[] = PROCESS_TAG "=";

@@ -53,6 +53,9 @@ enum proc_tag_result {
 /* The value of PROCESS_TAG in the environment that the process was started with. */
 enum proc_tag_result proc_tag(pid_t pid, char ret_tag[PROC_TAG_SIZE]);
 
+/* The timer slack of a process; false when it is gone, or not ours to ask. */
+bool proc_slack(pid_t pid, uint64_t *ret_ns) MUST_CHECK;
+
 /*
  * Append the children of pid, of all its threads. A kernel without
  * CONFIG_PROC_CHILDREN is asked by proc_children_scan(), which walks /proc.
