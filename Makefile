@@ -9,6 +9,7 @@
 # make bench      every speed target, beside its bare baseline
 # make servers    a PostgreSQL and a Kafka to play with
 # make fmt        format in place     make V=1   show the commands
+# make install    to PREFIX (/usr/local), below DESTDIR     make help   this text
 CC       ?= cc
 V        ?=
 Q        := $(if $(V),,@)
@@ -183,6 +184,10 @@ size:
 
 lint: fmt-check check-headers layers docs tidy analyze size
 
+# The comment at the top of this file.
+help:
+	@sed -n '/^#/!q;s/^# \{0,1\}//p' Makefile
+
 run:
 	@deploy/sample/run.sh
 
@@ -196,7 +201,7 @@ install: all
 	install -d $(DEST)/bin $(DEST)/libexec/hooktrail $(DEST)/share/man/man1 \
 	    $(DEST)/share/man/man5 $(DEST)/share/man/man7 \
 	    $(DEST)/share/bash-completion/completions $(DEST)/share/zsh/site-functions \
-	    $(DEST)/share/fish/vendor_completions.d $(DEST)/lib/systemd/system
+	    $(DEST)/share/fish/vendor_completions.d $(DEST)/lib/systemd/system $(DEST)/lib/sysusers.d
 	install -m 755 $(OUT)/hooktrail $(DEST)/bin/
 	install -m 755 $(ROLES) $(DEST)/libexec/hooktrail/
 	install -m 644 deploy/hooktrail.1 $(DEST)/share/man/man1/
@@ -205,11 +210,15 @@ install: all
 	install -m 644 deploy/completion/hooktrail.bash $(DEST)/share/bash-completion/completions/hooktrail
 	install -m 644 deploy/completion/hooktrail.zsh $(DEST)/share/zsh/site-functions/_hooktrail
 	install -m 644 deploy/completion/hooktrail.fish $(DEST)/share/fish/vendor_completions.d/
-	install -m 644 deploy/systemd/*.service $(DEST)/lib/systemd/system/
+	install -m 644 deploy/systemd/hooktrail.sysusers $(DEST)/lib/sysusers.d/hooktrail.conf
+	for unit in deploy/systemd/*.service; do \
+	    sed 's|^ExecStart=/usr/local/|ExecStart=$(PREFIX)/|' $$unit >$(DEST)/lib/systemd/system/$$(basename $$unit) && \
+	    chmod 644 $(DEST)/lib/systemd/system/$$(basename $$unit) || exit 1; \
+	done
 
 clean:
 	rm -rf build
 
-.PHONY: all run live check install test contract integration chaos soak fuzz archives servers check-headers tidy analyze fmt fmt-check layers size docs lint clean
+.PHONY: all help run live check install test contract integration chaos soak fuzz archives servers check-headers tidy analyze fmt fmt-check layers size docs lint clean
 .SECONDARY:
 -include $(shell find build -name '*.d' 2>/dev/null)

@@ -1,0 +1,41 @@
+"""`make install` puts things where they find each other, whatever the prefix."""
+import pathlib
+import shutil
+import subprocess
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("root")
+    subprocess.run(["make", "install", f"DESTDIR={folder}", "PREFIX=/opt/h"], cwd=ROOT, check=True,
+                   capture_output=True, timeout=600)
+    return folder
+
+
+def test_the_installed_front_finds_its_roles(root):
+    answer = subprocess.run([root / "opt/h/bin/hooktrail", "config", "--get", "serve.max_rows"],
+                            capture_output=True, text=True, timeout=20, check=True)
+    assert answer.stdout == "10000\n"
+
+
+def test_the_units_start_what_was_installed(root):
+    units = sorted((root / "opt/h/lib/systemd/system").iterdir())
+    starts = [line for unit in units for line in unit.read_text().splitlines()
+              if line.startswith("ExecStart=")]
+    assert starts == [f"ExecStart=/opt/h/bin/hooktrail --state /var/lib/hooktrail {role}"
+                      for role in ("collect", "serve", "ship")]
+    assert (root / "opt/h/lib/sysusers.d/hooktrail.conf").read_text().count("\nu hooktrail ") == 1
+
+
+@pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="there is no systemd-analyze")
+def test_systemd_has_nothing_to_say_but_that_the_files_are_elsewhere(root):
+    units = [str(u) for u in (root / "opt/h/lib/systemd/system").iterdir()]
+    answer = subprocess.run(["systemd-analyze", "verify", *units], capture_output=True, text=True,
+                            timeout=60, check=False)
+    said = [line for line in answer.stderr.splitlines()
+            if "is not executable: No such file" not in line and "'man " not in line]
+    assert said == []
