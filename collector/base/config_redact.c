@@ -10,15 +10,47 @@
 
 enum { DSN_MAX = 8192 };
 
-static bool is_secret_keyword(struct slice key)
+/* What of a connection string may be shown; all else, misspelt passwords included, is not. */
+static bool is_shown(struct slice key)
 {
-    return slice_equal(key, SLICE("password")) || slice_equal(key, SLICE("sslpassword"));
+    static const char *const shown[] = {
+        "host",
+        "hostaddr",
+        "port",
+        "dbname",
+        "user",
+        "sslmode",
+        "connect_timeout",
+        "sslrootcert",
+        "sslcert",
+        "application_name",
+        "target_session_attrs",
+    };
+
+    for (size_t i = 0; i < sizeof(shown) / sizeof(shown[0]); i++) {
+        if (slice_equal(key, slice_from_cstr(shown[i]))) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /* A value that only points to the secret may be shown. */
 static bool is_reference(const char *z)
 {
     return strncmp(z, "env:", 4) == 0 || strncmp(z, "file:", 5) == 0;
+}
+
+static bool cut_at_last(struct slice s, char sep, struct slice *ret_head, struct slice *ret_tail)
+{
+    const char *at = s.len > 0 ? memrchr(s.ptr, sep, s.len) : NULL;
+
+    if (!at) {
+        return false;
+    }
+    *ret_head = (struct slice){ .ptr = s.ptr, .len = (size_t)(at - s.ptr) };
+    *ret_tail = (struct slice){ .ptr = at + 1, .len = s.len - ret_head->len - 1 };
+    return true;
 }
 
 /* scheme://USER:PASSWORD@HOST…?password=…&… */
@@ -35,7 +67,8 @@ static void redact_uri(struct buf *out, struct slice uri)
 
     bool has_query = slice_cut(rest, '?', &path, &query);
 
-    if (slice_cut(path, '@', &userinfo, &host)) {
+    /* The last @: one inside a password that nobody escaped hides what is before it, too. */
+    if (cut_at_last(path, '@', &userinfo, &host)) {
         struct slice user;
         struct slice password;
 
@@ -53,8 +86,8 @@ static void redact_uri(struct buf *out, struct slice uri)
         more = slice_cut(query, '&', &pair, &query);
         (void)slice_cut(pair, '=', &key, &value);
         buf_add_char(out, first ? '?' : '&');
-        buf_add(out, is_secret_keyword(key) ? key : pair);
-        if (is_secret_keyword(key)) {
+        buf_add(out, is_shown(key) ? pair : key);
+        if (!is_shown(key)) {
             buf_addf(out, "=" HIDDEN);
         }
     }
@@ -109,9 +142,8 @@ static bool redact_pairs(struct buf *out, struct slice s)
 
         i = end_of_value(s, value);
         buf_addf(out, "%s%" SLICE_FMT "=", first ? "" : " ", SLICE_ARG(key));
-        buf_add(out, is_secret_keyword(key)
-                         ? SLICE(HIDDEN)
-                         : (struct slice){ .ptr = s.ptr + value, .len = i - value });
+        buf_add(out, is_shown(key) ? (struct slice){ .ptr = s.ptr + value, .len = i - value }
+                                   : SLICE(HIDDEN));
         first = false;
         i = skip_blanks(s, i);
     }

@@ -97,6 +97,23 @@ static void quiet(void *ctx, const PGresult *notice)
     (void)notice;
 }
 
+/* A host is no part of a password that was torn apart, and a port is a number. */
+static bool is_plausible(const PQconninfoOption *o)
+{
+    for (; o->keyword; o++) {
+        bool host = strcmp(o->keyword, "host") == 0;
+        bool port = strcmp(o->keyword, "port") == 0;
+
+        if (o->val && host && strpbrk(o->val, "@ ")) {
+            return false;
+        }
+        if (o->val && port && strspn(o->val, "0123456789,") != strlen(o->val)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 bool postgres_open(const char *dsn, enum postgres_mode mode, int64_t timeout_ms,
                    struct postgres **ret, struct err *err)
 {
@@ -109,14 +126,18 @@ bool postgres_open(const char *dsn, enum postgres_mode mode, int64_t timeout_ms,
                                  "keepalives_count",
                                  NULL };
     const char *const values[] = { dsn, "hooktrail", "UTF8", "10", "5", "3", NULL };
-    char *fault = NULL;
-    PQconninfoOption *parsed = PQconninfoParse(dsn, &fault);
+    PQconninfoOption *parsed = PQconninfoParse(dsn, NULL);
 
+    /* libpq's own words would quote the part that it cannot read: perhaps the password. */
     if (!parsed) {
-        (void)err_set(err, ERR_INVALID, "postgres: dsn: %.*s",
-                      fault ? (int)strcspn(fault, "\n") : 0, fault ? fault : "");
-        PQfreemem(fault);
-        return false;
+        return err_set(err, ERR_INVALID,
+                       "postgres: dsn: is neither 'keyword=value …' nor a postgresql:// URI");
+    }
+    if (!is_plausible(parsed)) {
+        PQconninfoFree(parsed);
+        return err_set(err, ERR_INVALID,
+                       "postgres: dsn: host and port cannot be meant; in a URI, write @ : / of a "
+                       "password as %%40 %%3A %%2F");
     }
     PQconninfoFree(parsed);
 

@@ -243,7 +243,7 @@ static void passwords_are_kept_and_not_shown(void **state)
         { "password = 'ge he\\'im' host=a", "password=*** host=a" },
         { "host=a sslpassword=geheim", "host=a sslpassword=***" },
         { "postgresql://u:geheim@h/d", "postgresql://u:***@h/d" },
-        { "postgres://u@h/d?password=geheim&x=1", "postgres://u@h/d?password=***&x=1" },
+        { "postgres://u@h/d?password=geheim&x=1", "postgres://u@h/d?password=***&x=***" },
         { "postgres://h/d", "postgres://h/d" },
         { "geheim", "***" },
         { "env:PG_DSN", "env:PG_DSN" },
