@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -96,7 +95,7 @@ static bool open_file(const char *state_dir, int *ret_fd, struct err *err)
     if (fd < 0) {
         return err_errno(err, errno, "open inflight");
     }
-    if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+    if (!fs_lock(fd)) {
         return err_set(err, ERR_AGAIN, "inflight: in use by another collector");
     }
     *ret_fd = TAKE_FD(fd);

@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -165,7 +164,7 @@ static int real_lock(void *ctx, const char *path)
     CLEANUP(fs_closep) int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0640);
 
     (void)ctx;
-    if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0) {
+    if (fd < 0 || !fs_lock(fd)) {
         return -1;
     }
     return TAKE_FD(fd);

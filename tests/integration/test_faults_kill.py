@@ -58,9 +58,11 @@ def questions(plant):
 
     thread = threading.Thread(target=ask)
     thread.start()
-    yield
-    stop.set()
-    thread.join(60)
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join(60)
 
 
 def started(folder):
