@@ -160,7 +160,7 @@ enum { CLI_TABLE_COLUMNS = 16 };
 struct cli_table {
     const struct cli *cli;
     size_t columns;
-    const char *const *heads;        /* borrowed; a name that begins with '>' aligns right */
+    const char *const *heads; /* borrowed; '>' before: aligned right; '=' or '>': never cut */
     size_t width[CLI_TABLE_COLUMNS]; /* characters */
     struct cli_cell *cells;          /* owned */
     size_t n, cap;
@@ -177,7 +177,7 @@ void cli_table_cell(struct cli_table *t, enum cli_style style, struct slice text
 void cli_table_cellf(struct cli_table *t, enum cli_style style, const char *fmt, ...)
     PRINTF_LIKE(3, 4);
 
-/* Print heads and rows on stdout; on a terminal the last column is cut at its edge. */
+/* Print heads and rows on stdout; on a terminal cells are cut, so that a row is one line. */
 void cli_table_print(const struct cli_table *t);
 
 /* Roles that stay ----------------------------------------------------------- */

@@ -9,6 +9,8 @@
 enum {
     TEXT_MAX_BYTES = 64 * 1024 * 1024, /* of all cells */
     GAP = 2,                           /* blanks between columns */
+    LEAST = 6,                         /* columns that are left of a cell at least */
+    LEAST_LAST = 16,                   /* and of the last before others give way */
 };
 
 struct cli_cell {
@@ -19,7 +21,7 @@ struct cli_cell {
 
 static const char *head_text(const char *head)
 {
-    return head[0] == '>' ? head + 1 : head;
+    return head[0] == '>' || head[0] == '=' ? head + 1 : head;
 }
 
 void cli_table_init(struct cli_table *t, const struct cli *cli, const char *const *heads,
@@ -85,24 +87,52 @@ void cli_table_cellf(struct cli_table *t, enum cli_style style, const char *fmt,
     cli_table_cell(t, style, slice_from_cstr(text));
 }
 
-/* One cell; the last column has no blanks behind it, and ends at the terminal's edge. */
-static void put_cell(const struct cli_table *t, size_t column, enum cli_style style,
+/* What is to be copied, and numbers, whose first digits would be another number. */
+static bool is_whole(const char *head)
+{
+    return head[0] == '=' || head[0] == '>';
+}
+
+/* The columns as wide as there is room for: the last one gives way first, then the widest. */
+static void fit(const struct cli_table *t, size_t shown[CLI_TABLE_COLUMNS])
+{
+    size_t last = t->columns - 1;
+    size_t all = GAP * last;
+
+    for (size_t i = 0; i < t->columns; i++) {
+        shown[i] = t->width[i];
+        all += shown[i];
+    }
+    while (t->cli->width > 0 && all > t->cli->width) {
+        size_t widest = last;
+
+        for (size_t i = 0; shown[last] <= LEAST_LAST && i < t->columns; i++) {
+            if (!is_whole(t->heads[i]) &&
+                (is_whole(t->heads[widest]) || shown[i] > shown[widest])) {
+                widest = i;
+            }
+        }
+        if (shown[widest] <= LEAST || is_whole(t->heads[widest])) {
+            return; /* narrower helps nobody */
+        }
+        shown[widest]--;
+        all--;
+    }
+}
+
+/* One cell; what is wider than its column is cut. The last has no blanks behind it. */
+static void put_cell(const struct cli_table *t, size_t column, size_t width, enum cli_style style,
                      struct slice text)
 {
     size_t chars = utf8_count(text);
-    size_t pad = t->width[column] - chars;
+    bool cut = chars > width;
+    size_t pad = cut ? 0 : width - chars;
     bool last = column + 1 == t->columns;
     bool right = t->heads[column][0] == '>';
-    size_t before = 0;
+    struct slice shown = cut ? utf8_prefix(text, width - 1) : text;
 
-    for (size_t i = 0; i < column; i++) {
-        before += t->width[i] + GAP;
-    }
-    if (last && t->cli->width > before && chars > t->cli->width - before) {
-        text = utf8_prefix(text, t->cli->width - before);
-    }
-    (void)printf("%*s%s%" SLICE_FMT "%s%*s", right ? (int)pad : 0, "", cli_style(t->cli, style),
-                 SLICE_ARG(text), style == CLI_PLAIN ? "" : cli_plain(t->cli),
+    (void)printf("%*s%s%" SLICE_FMT "%s%s%*s", right ? (int)pad : 0, "", cli_style(t->cli, style),
+                 SLICE_ARG(shown), cut ? "…" : "", style == CLI_PLAIN ? "" : cli_plain(t->cli),
                  last ? 0 : (int)(GAP + (right ? 0 : pad)), "");
     if (last) {
         (void)putchar('\n');
@@ -111,13 +141,20 @@ static void put_cell(const struct cli_table *t, size_t column, enum cli_style st
 
 void cli_table_print(const struct cli_table *t)
 {
-    for (size_t i = 0; i < t->columns; i++) {
-        put_cell(t, i, CLI_BOLD, slice_from_cstr(head_text(t->heads[i])));
-    }
-    for (size_t i = 0; t->columns > 0 && i < t->n; i++) {
-        const struct cli_cell *c = &t->cells[i];
+    size_t shown[CLI_TABLE_COLUMNS];
 
-        put_cell(t, i % t->columns, c->style,
+    if (t->columns == 0) {
+        return;
+    }
+    fit(t, shown);
+    for (size_t i = 0; i < t->columns; i++) {
+        put_cell(t, i, shown[i], CLI_BOLD, slice_from_cstr(head_text(t->heads[i])));
+    }
+    for (size_t i = 0; i < t->n; i++) {
+        const struct cli_cell *c = &t->cells[i];
+        size_t column = i % t->columns;
+
+        put_cell(t, column, shown[column], c->style,
                  (struct slice){ .ptr = t->text.ptr + c->from, .len = c->len });
     }
 }

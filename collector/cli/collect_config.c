@@ -52,7 +52,7 @@ static void add_rows(struct cli_table *t, const char *prefix, json_t *tree, cons
 
 static void print_table(const struct cli *cli, const struct config *c)
 {
-    static const char *const heads[] = { "KEY", "VALUE", "FROM" };
+    static const char *const heads[] = { "=KEY", "VALUE", "FROM" };
     CLEANUP(cli_table_done) struct cli_table t;
 
     if (c->file) {

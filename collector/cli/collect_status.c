@@ -250,7 +250,7 @@ static void print_all(const struct cli *cli, const json_t *all)
     static const char *const set_heads[] = { "CONTRACT", ">HOOKS", "IN FORCE SINCE", "DIGEST" };
     static const char *const journal_keys[] = { "journal",     "role",  "first_seq",
                                                 "durable_seq", "bytes", "open" };
-    static const char *const journal_heads[] = { "JOURNAL",  "ROLE",   ">FIRST",
+    static const char *const journal_heads[] = { "=JOURNAL", "ROLE",   ">FIRST",
                                                  ">DURABLE", ">BYTES", "OPEN" };
     static const char *const sink_keys[] = { "sink", "state", "lag", "dead", "delivered", "error" };
     static const char *const sink_heads[] = { "SINK",  "STATE",     ">LAG",

@@ -5,6 +5,8 @@
 
 #include "collector/base/slice.h"
 
+#define CONTRACTS "sre" /* what contract_names() has, which the front does not link */
+#define SOURCES "journals kafka"
 #define GLOBAL_OPTIONS "--config --state --json --color --help"
 
 /* The words of all commands, parted by blanks. */
@@ -61,8 +63,8 @@ static void put_bash(void)
         "    local words=\"" GLOBAL_OPTIONS "\"\n"
         "    case $prev in\n"
         "    --color) COMPREPLY=($(compgen -W 'auto always never' -- \"$cur\")); return ;;\n"
-        "    --contract) COMPREPLY=($(compgen -W 'sre oscova deputyos' -- \"$cur\")); return "
-        ";;\n"
+        "    --contract) COMPREPLY=($(compgen -W '" CONTRACTS "' -- \"$cur\")); return ;;\n"
+        "    --source) COMPREPLY=($(compgen -W '" SOURCES "' -- \"$cur\")); return ;;\n"
         "    --config|--hooks|--secrets|--record|--appinsights|--state|--key-dir)\n"
         "        COMPREPLY=($(compgen -f -- \"$cur\")); return ;;\n"
         "    completion) COMPREPLY=($(compgen -W 'bash zsh fish' -- \"$cur\")); return ;;\n"
@@ -94,6 +96,11 @@ static void put_fish_words(const char *command, const char *words)
 
         word.ptr += option ? 2 : 0;
         word.len -= option ? 2 : 0;
+        if (slice_equal(word, SLICE("contract"))) {
+            value = " -x -a '" CONTRACTS "'";
+        } else if (slice_equal(word, SLICE("source"))) {
+            value = " -x -a '" SOURCES "'";
+        }
         (void)printf("complete -c hooktrail -n '__fish_seen_subcommand_from %s' %s %" SLICE_FMT
                      "%s\n",
                      command, option ? "-l" : "-f -a", SLICE_ARG(word), value);

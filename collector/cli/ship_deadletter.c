@@ -26,6 +26,7 @@ struct work {
     struct sink *open; /* retry: opened with the first letter */
     struct cli_table table;
     json_t *list;
+    bool met; /* only_sink has a file of letters */
     uint64_t matched;
     uint64_t failed;
     struct err err;
@@ -68,10 +69,10 @@ static void list_row(struct work *w, const struct deadletter *d)
     cli_table_cell(&w->table, CLI_RED, d->error);
 }
 
-static const struct config_sink *configured(const struct work *w)
+static const struct config_sink *configured(const struct work *w, const char *sink)
 {
     for (size_t i = 0; i < w->config->n_sinks; i++) {
-        if (strcmp(w->config->sinks[i].name, w->sink) == 0) {
+        if (strcmp(w->config->sinks[i].name, sink) == 0) {
             return &w->config->sinks[i];
         }
     }
@@ -80,7 +81,7 @@ static const struct config_sink *configured(const struct work *w)
 
 static bool open_sink(struct work *w, struct err *err)
 {
-    const struct config_sink *s = configured(w);
+    const struct config_sink *s = configured(w, w->sink);
     const struct sink_ops *ops = s ? sink_find(s->name, s->settings) : NULL;
 
     if (w->open) {
@@ -165,6 +166,7 @@ static void on_sink(void *ctx, const char *sink)
     if (w->broke || (w->only_sink && strcmp(w->only_sink, sink) != 0)) {
         return;
     }
+    w->met = true;
     w->sink = sink;
     if (!deadletter_walk(w->config->state, sink, rewrite, on_letter, w, &count, &w->err)) {
         w->broke = true;
@@ -214,6 +216,10 @@ static int finish(struct work *w)
     if (w->broke) {
         return cli_fail(w->cli, &w->err);
     }
+    if (w->only_sink && !w->met && !configured(w, w->only_sink)) {
+        (void)err_set(&w->err, ERR_NOT_FOUND, "there is no sink '%s'", w->only_sink);
+        return cli_fail(w->cli, &w->err);
+    }
     if (w->journal.len > 0 && w->matched == 0) {
         (void)err_set(&w->err, ERR_NOT_FOUND, "there is no such dead letter");
         return cli_fail(w->cli, &w->err);
@@ -255,7 +261,7 @@ static bool parse_letter(struct work *w, const char *letter, bool all)
 
 static int walk(struct work *w)
 {
-    static const char *const heads[] = { "SINK", "LETTER", "TYPE", "TIME", ">TRIES", "ERROR" };
+    static const char *const heads[] = { "SINK", "=LETTER", "TYPE", "TIME", ">TRIES", "ERROR" };
 
     cli_table_init(&w->table, w->cli, heads, sizeof(heads) / sizeof(heads[0]));
     w->list = w->cli->json ? json_array() : NULL;
@@ -316,6 +322,6 @@ const struct cli_command deadletter_command = {
     "  drop               forget\n"
     "  --all              instead of JOURNAL:SEQ: every one (of --sink NAME)\n"
     "\n"
-    "Exit codes: 0 done; 1 some were refused again, or there is no such letter; 3 the sink\n"
+    "Exit codes: 0 done; 1 some were refused again, or there is no such letter or sink; 3 the sink\n"
     "cannot be reached.",
 };

@@ -329,7 +329,8 @@ static bool begin(struct verifier *v, const char *dir, struct err *err)
     }
     if (path.len < ID_TEXT_LEN ||
         !id_valid((struct slice){ .ptr = path.ptr + path.len - ID_TEXT_LEN, .len = ID_TEXT_LEN })) {
-        return err_set(err, ERR_INVALID, "%s is not the folder of a journal", dir);
+        return err_set(err, ERR_INVALID,
+                       "%s is not the folder of a journal: its name must be the journal's id", dir);
     }
     memcpy(v->report->journal.text, path.ptr + path.len - ID_TEXT_LEN, ID_TEXT_LEN);
     if (!folder_segments(&journal_io_real, dir, &s, err)) {

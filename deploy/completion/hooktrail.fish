@@ -23,11 +23,11 @@ complete -c hooktrail -n '__fish_seen_subcommand_from tail' -l lines -r
 complete -c hooktrail -n '__fish_seen_subcommand_from tail' -l thread -r
 complete -c hooktrail -f -n __fish_use_subcommand -a check -d 'Check hook files before they are used'
 complete -c hooktrail -n '__fish_seen_subcommand_from check' -l hooks -r
-complete -c hooktrail -n '__fish_seen_subcommand_from check' -l contract -r
+complete -c hooktrail -n '__fish_seen_subcommand_from check' -l contract -x -a 'sre'
 complete -c hooktrail -n '__fish_seen_subcommand_from check' -l secrets -r
 complete -c hooktrail -f -n __fish_use_subcommand -a dispatch -d 'Run one dispatch without a daemon'
 complete -c hooktrail -n '__fish_seen_subcommand_from dispatch' -l hooks -r
-complete -c hooktrail -n '__fish_seen_subcommand_from dispatch' -l contract -r
+complete -c hooktrail -n '__fish_seen_subcommand_from dispatch' -l contract -x -a 'sre'
 complete -c hooktrail -n '__fish_seen_subcommand_from dispatch' -l secrets -r
 complete -c hooktrail -n '__fish_seen_subcommand_from dispatch' -l record -r
 complete -c hooktrail -n '__fish_seen_subcommand_from dispatch' -l appinsights -r
@@ -52,7 +52,7 @@ complete -c hooktrail -n '__fish_seen_subcommand_from config' -l get -r
 complete -c hooktrail -f -n __fish_use_subcommand -a collect -d 'Run hooks and record them (a daemon)'
 complete -c hooktrail -f -n __fish_use_subcommand -a ship -d 'Deliver records to the sinks (a daemon)'
 complete -c hooktrail -n '__fish_seen_subcommand_from ship' -l once
-complete -c hooktrail -n '__fish_seen_subcommand_from ship' -l source -r
+complete -c hooktrail -n '__fish_seen_subcommand_from ship' -l source -x -a 'journals kafka'
 complete -c hooktrail -f -n __fish_use_subcommand -a serve -d 'Answer questions over HTTP (a daemon)'
 complete -c hooktrail -f -n __fish_use_subcommand -a completion -d 'Print a completion script for bash, zsh or fish'
 complete -c hooktrail -f -n __fish_use_subcommand -a version -d 'Print the version'

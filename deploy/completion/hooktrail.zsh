@@ -4,7 +4,8 @@ _hooktrail() {
     local words="--config --state --json --color --help"
     case $prev in
     --color) COMPREPLY=($(compgen -W 'auto always never' -- "$cur")); return ;;
-    --contract) COMPREPLY=($(compgen -W 'sre oscova deputyos' -- "$cur")); return ;;
+    --contract) COMPREPLY=($(compgen -W 'sre' -- "$cur")); return ;;
+    --source) COMPREPLY=($(compgen -W 'journals kafka' -- "$cur")); return ;;
     --config|--hooks|--secrets|--record|--appinsights|--state|--key-dir)
         COMPREPLY=($(compgen -f -- "$cur")); return ;;
     completion) COMPREPLY=($(compgen -W 'bash zsh fish' -- "$cur")); return ;;

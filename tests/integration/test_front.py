@@ -216,3 +216,33 @@ def test_a_faulty_configuration_starts_nothing(tmp_path):
     assert answer.returncode == 2
     assert "h.yaml:1: error: collect.workers" in answer.stderr
     assert not (tmp_path / "s").exists()
+
+
+def completed(words):
+    """What bash offers behind these words."""
+    line = " ".join(words)
+    script = f"""
+eval "$({BIN} completion bash)"
+COMP_WORDS=({line} "")
+COMP_CWORD={len(words)}
+_hooktrail
+printf '%s\\n' "${{COMPREPLY[@]}}"
+"""
+    answer = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True)
+    return set(answer.stdout.split())
+
+
+@pytest.mark.parametrize("words, offers", [
+    (["hooktrail", "deadletter"], {"list", "show", "retry", "drop", "--all", "--sink"}),
+    (["hooktrail", "token"], {"create", "list", "revoke", "--scopes"}),
+    (["hooktrail", "tail"], {"--follow", "--lines", "--thread", "--json"}),
+    (["hooktrail", "ship", "--source"], {"journals", "kafka"}),
+])
+def test_completion_offers_what_a_command_takes(words, offers):
+    assert offers <= completed(words)
+
+
+def test_completion_offers_the_contracts_that_there_are():
+    known = hooktrail("check", "--hooks", "x", "--contract", "zzz").stderr
+    names = re.search(r"known: ([^;]+);", known)[1].replace(",", " ").split()
+    assert completed(["hooktrail", "check", "--contract"]) == set(names)

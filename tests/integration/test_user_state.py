@@ -110,3 +110,34 @@ def test_a_role_that_does_not_run_has_no_pid(config, tmp_path):
     answer = hooktrail("status", "--config", config, "--state", str(tmp_path))
     assert answer.returncode == 0
     assert answer.stdout.splitlines()[1].split() == ["collect", "not", "running", "-"]
+
+
+def test_a_sink_that_is_not_there_has_no_dead_letters_to_list(config, tmp_path):
+    answer = hooktrail("deadletter", "list", "--sink", "nope", "--config", config, "--state",
+                       str(tmp_path))
+    assert (answer.returncode, answer.stdout) == (1, "")
+    assert answer.stderr == "hooktrail deadletter: there is no sink 'nope'\n"
+
+
+def test_a_journal_that_was_renamed_is_told_what_it_is_called(config, tmp_path):
+    (tmp_path / "copy").mkdir()
+    answer = hooktrail("verify", str(tmp_path / "copy"), "--config", config)
+    assert answer.returncode == 2
+    assert "its name must be the journal's id" in answer.stderr
+
+
+def at_terminal(columns, *args):
+    """What a command prints on a terminal of so many columns."""
+    command = f"stty cols {columns}; exec {BIN} {' '.join(args)}"
+    answer = subprocess.run(["script", "-qec", command, "/dev/null"], capture_output=True,
+                            text=True, timeout=20, stdin=subprocess.DEVNULL, check=True,
+                            env={**os.environ, "NO_COLOR": "1"})
+    return answer.stdout.splitlines()
+
+
+@pytest.mark.parametrize("command", ["config", "status"])
+def test_a_narrow_terminal_gets_a_row_a_line(command, config, tmp_path):
+    lines = [line for line in at_terminal(60, command, "--config", config, "--state", str(tmp_path))
+             if not line.startswith("Read from ")]
+    assert max(map(len, lines)) <= 60
+    assert any("…" in line for line in lines) is (command == "config")
