@@ -53,6 +53,7 @@ struct role {
     struct ingress *ingress;
     struct web *web;
     int signals; /* signalfd */
+    char work_dir[PATH_MAX];
 };
 
 /* ---- Start ------------------------------------------------------------------ */
@@ -148,12 +149,25 @@ static bool open_recorder(struct role *role, struct err *err)
     return true;
 }
 
+/* Trajectories of dispatches; what a predecessor that was killed left there goes. */
+static bool make_work_dir(struct role *role, struct err *err)
+{
+    int n = snprintf(role->work_dir, sizeof(role->work_dir), "%s/work", role->config->state);
+
+    if (n < 0 || (size_t)n >= sizeof(role->work_dir)) {
+        return err_set(err, ERR_INVALID, "state: the path is too long");
+    }
+    fs_remove_tree(role->work_dir);
+    return make_folder(role->work_dir, err);
+}
+
 static bool listen_all(struct role *role, struct err *err)
 {
     const struct config *c = role->config;
     char tokens[PATH_MAX];
     const struct ingress_options ingress = {
         .collector = c->collector,
+        .work_dir = role->work_dir,
         .journal = role->journal,
         .recorder = role->recorder,
         .sets = &role->sets,
@@ -219,7 +233,8 @@ static bool start(struct role *role, struct err *err)
     (void)mallopt(M_ARENA_MAX, MALLOC_ARENAS);
     if (!process_init(err) || !take_signals(&role->signals, err) ||
         !make_folders(role->config, err) || !open_journal(role, err) ||
-        !pid_write(role->config->state, "collect", err) || !open_recorder(role, err)) {
+        !pid_write(role->config->state, "collect", err) || !open_recorder(role, err) ||
+        !make_work_dir(role, err)) {
         return false;
     }
     reload_record_all(&role->sets, role->recorder);

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -14,6 +15,7 @@
 #include "collector/recorder/recorder.h"
 
 enum {
+    SIGNALLED = 128,
     REQUEST_BYTES = 16 * 1024 * 1024,
     RESULT_BYTES = 64 * 1024 * 1024,
     OUTPUT_BUDGET_BYTES = 64 * 1024 * 1024,
@@ -116,6 +118,37 @@ static bool write_all(struct dispatch *d, const struct asked *asked, int *ret_ex
     return ok;
 }
 
+/* ---- Being told to stop ----------------------------------------------------- */
+
+/* The end that a signal closes; what runs sees the other one hang up, and is cancelled. */
+static volatile sig_atomic_t hang_up_fd = -1;
+static volatile sig_atomic_t told_by;
+
+static void on_signal(int signal)
+{
+    told_by = signal;
+    if (hang_up_fd >= 0) {
+        (void)close((int)hang_up_fd);
+        hang_up_fd = -1;
+    }
+}
+
+/* A descriptor for dispatch.cancel_fd; -1 when there can be none. */
+static int cancel_on_signals(void)
+{
+    const struct sigaction action = { .sa_handler = on_signal, .sa_flags = SA_RESTART };
+    int pair[2];
+
+    if (pipe2(pair, O_CLOEXEC) < 0) {
+        return -1;
+    }
+    hang_up_fd = pair[1];
+    (void)sigaction(SIGINT, &action, NULL);
+    (void)sigaction(SIGTERM, &action, NULL);
+    (void)sigaction(SIGHUP, &action, NULL);
+    return pair[0];
+}
+
 static int run_dispatch(const struct cli *cli, const struct hookset *set, struct slice request,
                         const struct asked *asked)
 {
@@ -127,14 +160,18 @@ static int run_dispatch(const struct cli *cli, const struct hookset *set, struct
     int code = CLI_DONE;
 
     dispatch_init(&d, set, request);
+    d.cancel_fd = cancel_on_signals();
     if (!chain_prepare(&d, &err)) {
         code = cli_fail(cli, &err);
     } else {
         chain_run(&d, &options);
-        if (!write_all(&d, asked, &code, &err)) {
+        if (told_by) {
+            code = SIGNALLED + told_by; /* as a shell says it */
+        } else if (!write_all(&d, asked, &code, &err)) {
             code = cli_fail(cli, &err);
         }
     }
+    fs_closep(&d.cancel_fd);
     dispatch_done(&d);
     return code;
 }

@@ -194,6 +194,7 @@ struct dispatch {
     struct chain *chains;
     size_t n_chains;
 
+    const char *work_dir; /* where its private folder is made; NULL: TMPDIR */
     char *dir; /* private folder of this dispatch, made by dispatch_file(); NULL: none yet */
 };
 
@@ -207,7 +208,7 @@ void dispatch_done(struct dispatch *d);
 
 /*
  * Write `bytes` to file `name` (no slash) in the dispatch's private folder (mode
- * 0700, in TMPDIR). *ret_path is in the arena.
+ * 0700, in work_dir). *ret_path is in the arena.
  * Errors: ERR_IO.
  */
 bool dispatch_file(struct dispatch *d, const char *name, struct slice bytes, const char **ret_path,

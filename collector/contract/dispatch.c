@@ -36,7 +36,7 @@ void dispatch_done(struct dispatch *d)
 static bool make_folder(struct dispatch *d, struct err *err)
 {
     static const char name[] = "hooktrail-XXXXXX";
-    const char *base = getenv("TMPDIR");
+    const char *base = d->work_dir ? d->work_dir : getenv("TMPDIR");
 
     if (!base || *base == '\0') {
         base = "/tmp";

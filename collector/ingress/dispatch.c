@@ -237,6 +237,7 @@ void dispatch_handle(void *ctx, struct web_request *r)
     job->set = set;
     dispatch_init(&job->d, set, body);
     job->d.cancel_fd = web_fd(r);
+    job->d.work_dir = in->o.work_dir;
     if (body.len > INLINE_MAX_BYTES) {
         hand_to_pool(job);
     } else if (prepare(job)) {

@@ -24,6 +24,7 @@
 
 struct ingress_options {
     const char *collector; /* name in records that hosts send */
+    const char *work_dir;  /* of the private folders of dispatches */
     struct journal *journal;
     struct recorder *recorder;
     struct sets *sets;
