@@ -286,6 +286,28 @@ static enum sink_result send_position(struct sink_kafka_exact *k, const struct s
     return kafka_result_of(code);
 }
 
+static enum sink_result committed(struct sink_kafka_exact *k, const struct span *span)
+{
+    k->in_doubt = false;
+    k->next = span->late ? k->next : span->to + 1;
+    kafka_ends_flush(&k->ends, false);
+    return SINK_OK;
+}
+
+/* The broker wants the transaction aborted; because a message was refused, if one was. */
+static enum sink_result refused(struct sink_kafka_exact *k, rd_kafka_error_t *error,
+                                struct err *err)
+{
+    enum sink_result result = fail(k, error, "kafka: commit", err);
+
+    k->in_doubt = false;
+    if (k->failed) {
+        (void)kafka_client_fail(&k->client, k->failed, "kafka", err);
+        result = kafka_result_of(k->failed);
+    }
+    return abandon(k, result == SINK_OK ? SINK_RETRY : result);
+}
+
 /* Commit, as often as it may still succeed within the deadline. */
 static enum sink_result commit(struct sink_kafka_exact *k, const struct span *span,
                                int64_t deadline_ms, struct err *err)
@@ -295,21 +317,10 @@ static enum sink_result commit(struct sink_kafka_exact *k, const struct span *sp
             rd_kafka_commit_transaction(k->client.rk, clock_left_ms(deadline_ms) + TXN_FLUSH_MS);
 
         if (!error) {
-            k->in_doubt = false;
-            k->next = span->late ? k->next : span->to + 1;
-            kafka_ends_flush(&k->ends, false);
-            return SINK_OK;
+            return committed(k, span);
         }
         if (rd_kafka_error_txn_requires_abort(error)) {
-            rd_kafka_resp_err_t refused = k->failed;
-            enum sink_result result = fail(k, error, "kafka: commit", err);
-
-            k->in_doubt = false;
-            if (refused) { /* the transaction failed because a message was refused: say that */
-                (void)kafka_client_fail(&k->client, refused, "kafka", err);
-                result = kafka_result_of(refused);
-            }
-            return abandon(k, result == SINK_OK ? SINK_RETRY : result);
+            return refused(k, error, err);
         }
         if (!rd_kafka_error_is_retriable(error)) {
             return fail(k, error, "kafka: commit", err);
@@ -352,8 +363,12 @@ static enum sink_result exact_write(struct sink *s, const struct span *span, str
     if (result != SINK_OK) {
         return result == SINK_RETRY ? SINK_DOWN : result;
     }
-    if (k->in_doubt) { /* the same span again, or a shorter one: only a new producer knows */
-        return k->doubt_to == span->to ? commit(k, span, deadline_ms, err) : SINK_DOWN;
+    if (k->in_doubt && k->doubt_to == span->to) {
+        return commit(k, span, deadline_ms, err);
+    }
+    if (k->in_doubt) {
+        (void)err_set(err, ERR_AGAIN, "kafka: a commit is in doubt, its position is read anew");
+        return SINK_DOWN;
     }
     if (!span->late && span->from != k->next) {
         (void)err_set(err, ERR_AGAIN,

@@ -11,35 +11,44 @@ enum {
     HEADER_BYTES = 200, /* of a batch, and what a broker may add */
 };
 
-/* The smallest max.message.bytes among the answers; INT_MAX: none was told. */
-static int smallest(rd_kafka_event_t *event)
+/* A topic's max.message.bytes; LONG_MAX: it was not told. */
+static long limit_of(const rd_kafka_ConfigResource_t *topic)
 {
-    const rd_kafka_DescribeConfigs_result_t *result = rd_kafka_event_DescribeConfigs_result(event);
-    size_t n_topics = 0;
-    const rd_kafka_ConfigResource_t **topics =
-        rd_kafka_DescribeConfigs_result_resources(result, &n_topics);
-    long least = INT_MAX;
+    size_t n = 0;
+    const rd_kafka_ConfigEntry_t **entries = rd_kafka_ConfigResource_configs(topic, &n);
 
-    for (size_t t = 0; t < n_topics; t++) {
-        size_t n = 0;
-        const rd_kafka_ConfigEntry_t **entries = rd_kafka_ConfigResource_configs(topics[t], &n);
+    for (size_t i = 0; i < n; i++) {
+        const char *value = rd_kafka_ConfigEntry_value(entries[i]);
 
-        for (size_t i = 0; i < n; i++) {
-            const char *value = rd_kafka_ConfigEntry_value(entries[i]);
-            bool is_limit = strcmp(rd_kafka_ConfigEntry_name(entries[i]), "max.message.bytes") == 0;
-            long limit = is_limit && value ? strtol(value, NULL, 10) : 0;
-
-            least = limit > 0 && limit < least ? limit : least;
+        if (value && strcmp(rd_kafka_ConfigEntry_name(entries[i]), "max.message.bytes") == 0) {
+            return strtol(value, NULL, 10);
         }
     }
-    return (int)least;
+    return LONG_MAX;
 }
 
-static int ask(struct kafka_client *c, int timeout_ms)
+/* The smallest among the answers; LONG_MAX: none was told. */
+static long smallest(rd_kafka_event_t *event)
+{
+    const rd_kafka_DescribeConfigs_result_t *result = rd_kafka_event_DescribeConfigs_result(event);
+    long least = LONG_MAX;
+    size_t n = 0;
+    const rd_kafka_ConfigResource_t **topics =
+        rd_kafka_DescribeConfigs_result_resources(result, &n);
+
+    for (size_t i = 0; i < n; i++) {
+        long limit = limit_of(topics[i]);
+
+        least = limit < least ? limit : least;
+    }
+    return least;
+}
+
+static long ask(struct kafka_client *c, int timeout_ms)
 {
     rd_kafka_ConfigResource_t *topics[KAFKA_TOPICS];
     rd_kafka_queue_t *queue = rd_kafka_queue_new(c->rk);
-    int least = INT_MAX;
+    long least = LONG_MAX;
 
     for (size_t i = 0; i < KAFKA_TOPICS; i++) {
         topics[i] =
@@ -59,32 +68,32 @@ static int ask(struct kafka_client *c, int timeout_ms)
 }
 
 /* The size of batches that the client makes now. */
-static int batch_size(const struct kafka_client *c)
+static long batch_size(const struct kafka_client *c)
 {
     char text[32];
     size_t size = sizeof(text);
 
     if (rd_kafka_conf_get(rd_kafka_conf(c->rk), "batch.size", text, &size) != RD_KAFKA_CONF_OK) {
-        return INT_MAX;
+        return 0;
     }
-    return (int)strtol(text, NULL, 10);
+    return strtol(text, NULL, 10);
 }
 
 bool kafka_client_fit(struct kafka_client *c, const struct kafka_settings *set,
                       const char *const *extra, int timeout_ms, struct err *err)
 {
     const char *with_size[EXTRA_MAX + 3] = { NULL };
-    int limit = ask(c, timeout_ms);
+    long limit = ask(c, timeout_ms);
     char text[32];
     size_t n = 0;
 
-    if (limit == INT_MAX || limit - HEADER_BYTES >= batch_size(c)) {
+    if (limit == LONG_MAX || limit - HEADER_BYTES >= batch_size(c)) {
         return true;
     }
     for (; extra[n] && n < EXTRA_MAX; n++) {
         with_size[n] = extra[n];
     }
-    (void)snprintf(text, sizeof(text), "%d", limit > 2 * HEADER_BYTES ? limit - HEADER_BYTES : 1);
+    (void)snprintf(text, sizeof(text), "%ld", limit > HEADER_BYTES ? limit - HEADER_BYTES : 1);
     with_size[n] = "batch.size";
     with_size[n + 1] = text;
     kafka_client_close(c);

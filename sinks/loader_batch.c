@@ -168,18 +168,15 @@ static struct mark *find_mark(struct marks *marks, struct slice journal,
     return &marks->list[marks->n++];
 }
 
-/* The mark of a journal here, read from the database when it is new. */
-static enum sink_result mark_of(struct loader_batch *b, struct marks *marks, struct slice journal,
-                                const struct loader_place *place, struct mark **ret,
-                                struct err *err)
+/* Read a mark that is new from the database. */
+static enum sink_result read_mark(struct loader_batch *b, struct mark *m,
+                                  const struct loader_place *place, struct err *err)
 {
-    struct mark *m = find_mark(marks, journal, place);
-    const struct postgres_value values[] = { text(journal), text(slice_from_cstr(place->topic)),
+    const struct postgres_value values[] = { text(m->journal), text(slice_from_cstr(place->topic)),
                                              number(place->partition) };
     int64_t last = 0;
     enum sql_class class = SQL_DONE;
 
-    *ret = m;
     if (m->place) {
         return SINK_OK;
     }
@@ -230,7 +227,8 @@ static enum sink_result add_message(struct loader_batch *b, const rd_kafka_messa
     if (!read_message(b, m, &l, err)) {
         return SINK_REJECT;
     }
-    result = mark_of(b, marks, l.journal, place, &mark, err);
+    mark = find_mark(marks, l.journal, place);
+    result = read_mark(b, mark, place, err);
     if (result != SINK_OK) {
         return result;
     }

@@ -96,6 +96,7 @@ def through_outages(states, cluster, plan):
         twice = assert_published(cluster, d, records[d], exactly=d == "exactly-once")
         print(f"{d}: {len(records[d])} records, {twice} messages twice")
         assert state.letters() == []
+        assert "made anew" not in state.log_text(), "an outage is no new topic"
 
 
 def one_of_each(binary, live, tmp_path, cluster, **more):
