@@ -9,6 +9,7 @@
 #include "collector/base/mem.h"
 #include "collector/record/decode.h"
 #include "sinks/deadletter.h"
+#include "sinks/loader_seen.h"
 #include "sinks/sql_result.h"
 
 struct loader_place *loader_place_of(struct loader_batch *b, const char *topic, int32_t partition)
@@ -94,6 +95,7 @@ enum sink_result loader_batch_ask(struct loader_batch *b, struct err *err)
 struct letter {
     struct sink_record record;
     struct slice journal;
+    int64_t time_us;
 };
 
 static struct slice header(const rd_kafka_message_t *m, const char *name)
@@ -123,7 +125,11 @@ static bool read_message(struct loader_batch *b, const rd_kafka_message_t *m, st
         return err_set(err, ERR_INVALID, "the message has no journal and seq in its headers");
     }
     arena_clear(&b->arena);
-    return decode_head(ret->record.json, &b->arena, &ret->record.type, &head, err);
+    if (!decode_head(ret->record.json, &b->arena, &ret->record.type, &head, err)) {
+        return false;
+    }
+    ret->time_us = head.time_us;
+    return true;
 }
 
 /* ---- The last sequences --------------------------------------------------------------- */
@@ -138,6 +144,9 @@ struct mark {
     struct slice journal; /* into a message of the batch */
     const struct loader_place *place;
     uint64_t last_seq;
+    uint64_t stored_seq;     /* last_seq as it was before this transaction */
+    struct loader_seen seen; /* there already, of what this batch has, or added by it */
+    bool looked;             /* `seen` holds what was there before */
     bool moved;
 };
 
@@ -149,6 +158,9 @@ struct marks {
 
 static void marks_done(struct marks *m)
 {
+    for (size_t i = 0; i < m->n; i++) {
+        loader_seen_done(&m->list[i].seen);
+    }
     free(m->list);
 }
 
@@ -185,6 +197,7 @@ static enum sink_result read_mark(struct loader_batch *b, struct mark *m,
                            "AND partition = $3",
                            values, 3, keep_number, &last, NULL, err);
     m->last_seq = (uint64_t)last;
+    m->stored_seq = (uint64_t)last;
     m->place = place;
     return class == SQL_DATA ? SINK_REJECT : sql_result(class);
 }
@@ -214,6 +227,47 @@ static enum sink_result write_marks(struct loader_batch *b, const struct marks *
     return class == SQL_DATA ? SINK_BROKEN : sql_result(class);
 }
 
+static bool keep_seen(void *ctx, const PGresult *row)
+{
+    loader_seen_add(ctx, (uint64_t)postgres_integer(row, 0));
+    return true;
+}
+
+/* Widen the range by a message, where it is one of the mark's that may be there. */
+static void widen(struct loader_batch *b, const struct mark *mark, const rd_kafka_message_t *m,
+                  struct postgres_range *range)
+{
+    struct err ignored; /* a message that cannot be read is refused when its turn comes */
+    struct letter l;
+
+    if (loader_place_of(b, rd_kafka_topic_name(m->rkt), m->partition) != mark->place ||
+        !slice_equal(header(m, "journal"), mark->journal) || !read_message(b, m, &l, &ignored) ||
+        l.record.seq > mark->stored_seq) {
+        return;
+    }
+    range->type = l.record.type;
+    range->from_us = l.time_us < range->from_us ? l.time_us : range->from_us;
+    range->to_us = l.time_us > range->to_us ? l.time_us : range->to_us;
+    range->from_seq = l.record.seq < range->from_seq ? l.record.seq : range->from_seq;
+    range->to_seq = l.record.seq > range->to_seq ? l.record.seq : range->to_seq;
+}
+
+/* One question for all messages of the batch that look like resends: a producer resends many. */
+static enum sink_result look(struct loader_batch *b, struct mark *mark, struct err *err)
+{
+    struct postgres_range range = { .journal = mark->journal,
+                                    .from_us = INT64_MAX,
+                                    .from_seq = UINT64_MAX };
+
+    for (size_t i = 0; i < b->n; i++) {
+        widen(b, mark, b->messages[i], &range);
+    }
+    mark->looked = true;
+    return range.from_seq == UINT64_MAX
+               ? SINK_OK
+               : postgres_batch_list(b->db, &range, keep_seen, &mark->seen, err);
+}
+
 static enum sink_result add_message(struct loader_batch *b, const rd_kafka_message_t *m,
                                     struct marks *marks, struct loader_count *count,
                                     struct err *err)
@@ -221,29 +275,27 @@ static enum sink_result add_message(struct loader_batch *b, const rd_kafka_messa
     const struct loader_place *place =
         loader_place_of(b, rd_kafka_topic_name(m->rkt), m->partition);
     struct letter l;
-    struct mark *mark;
-    enum sink_result result;
 
     if (!read_message(b, m, &l, err)) {
         return SINK_REJECT;
     }
-    mark = find_mark(marks, l.journal, place);
-    result = read_mark(b, mark, place, err);
+
+    struct mark *mark = find_mark(marks, l.journal, place);
+    enum sink_result result = read_mark(b, mark, place, err);
+
+    if (result == SINK_OK && l.record.seq <= mark->stored_seq && !mark->looked) {
+        result = look(b, mark, err);
+    }
     if (result != SINK_OK) {
         return result;
     }
-    if (l.record.seq <= mark->last_seq) {
-        bool there = false;
-
-        result = postgres_batch_has(b->db, l.journal, &l.record, &there, err);
-        if (result != SINK_OK || there) {
-            count->dropped += there;
-            return result;
-        }
-    } else {
-        mark->last_seq = l.record.seq;
-        mark->moved = true;
+    if (l.record.seq <= mark->last_seq && loader_seen_has(&mark->seen, l.record.seq)) {
+        count->dropped++;
+        return SINK_OK;
     }
+    mark->moved = mark->moved || l.record.seq > mark->last_seq;
+    mark->last_seq = l.record.seq > mark->last_seq ? l.record.seq : mark->last_seq;
+    loader_seen_add(&mark->seen, l.record.seq);
     count->loaded++;
     return postgres_batch_add(b->db, l.journal, &l.record, err);
 }

@@ -65,7 +65,7 @@ class State:
 
     def ship_once(self):
         done = self.run("ship", "--once")
-        assert done.returncode == 0, done.stderr
+        assert done.returncode == 0, (done.returncode, done.stderr)
         return done
 
     def told(self, sink):
