@@ -97,5 +97,6 @@ bool kafka_client_fit(struct kafka_client *c, const struct kafka_settings *set,
     with_size[n] = "batch.size";
     with_size[n + 1] = text;
     kafka_client_close(c);
-    return kafka_client_open(c, set, with_size, err);
+    return kafka_client_open(c, set, with_size, err) &&
+           kafka_client_record_topics(c, set, timeout_ms, err);
 }
