@@ -85,7 +85,7 @@ class Kafka:
         return os.path.join(self.folder, f"node-{i}", name)
 
     def _java(self, heap, main, *args):
-        return ["java", heap, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp",
+        return ["java", heap, "-XX:+UseSerialGC", "-XX:-UsePerfData", "-XX:TieredStopAtLevel=1", "-cp",
                 os.path.join(os.path.abspath(JARS), "*"), main, *args]
 
     def _format(self, i):
