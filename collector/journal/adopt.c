@@ -254,7 +254,7 @@ static bool recover(struct journal *j, struct journal_recovery *ret, struct err 
     bool readable =
         recovery_read(j->io, j->dir.text, id_slice(&j->id), &j->mark, j->sealing, &r, err);
 
-    losses_load(&j->losses, &j->mark, r.last_seq);
+    losses_load(&j->losses, &j->mark, r.last_seq, j->io->now_us(j->io->ctx));
     ret->moved = left.moved;
     if (left.ended || left.moved) {
         return birth_begin(j, err);

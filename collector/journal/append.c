@@ -66,8 +66,9 @@ static struct appended *new_appended(enum record_type type, struct slice bytes)
     return a;
 }
 
-/* Wait at most timeout_ms; what was known then. */
-static bool wait_settled(struct appended *a, int64_t timeout_ms, struct appended *ret)
+/* Wait at most timeout_ms; what was known then. Who waits no longer is owed it. */
+static bool wait_settled(struct journal *j, struct appended *a, int64_t timeout_ms,
+                         struct appended *ret)
 {
     int64_t until_ms = clock_mono_ms() + timeout_ms;
     struct timespec until = { .tv_sec = until_ms / 1000, .tv_nsec = until_ms % 1000 * 1000000 };
@@ -76,6 +77,9 @@ static bool wait_settled(struct appended *a, int64_t timeout_ms, struct appended
     (void)pthread_mutex_lock(&a->lock);
     while (!a->done && failed == 0) {
         failed = pthread_cond_timedwait(&a->settled, &a->lock, &until);
+    }
+    if (!a->done) {
+        journal_owe(j, &a->batch);
     }
     ret->done = a->done;
     ret->outcome = a->outcome;
@@ -101,7 +105,7 @@ bool journal_append(struct journal *j, enum record_type type, struct slice bytes
         return false;
     }
 
-    bool stored = wait_settled(a, timeout_ms, &known);
+    bool stored = wait_settled(j, a, timeout_ms, &known);
 
     let_go(a);
     if (stored) {

@@ -12,6 +12,8 @@ struct newborn {
     struct mark mark;
     struct segment segment;
     struct sealing *sealing;
+    struct loss gaps[LOSSES_CAUSES]; /* what its first frames tell */
+    size_t n_gaps;
 };
 
 static void newborn_done(struct newborn *n)
@@ -38,11 +40,11 @@ static void stage_gaps(struct journal *j, struct newborn *n, struct buf *out)
 {
     uint64_t seq = 1;
 
-    for (size_t i = 0; i < j->losses.n; i++) {
+    for (size_t i = 0; i < n->n_gaps; i++) {
         struct format_frame f = { .seq = seq, .type = RECORD_GAP, .starts_commit = seq == 1 };
 
         buf_clear(&j->scratch);
-        losses_encode(&j->losses.list[i], j->o.collector, j->io->now_us(j->io->ctx), &j->scratch);
+        losses_encode(&n->gaps[i], j->o.collector, j->io->now_us(j->io->ctx), &j->scratch);
         f.bytes = buf_slice(&j->scratch);
         f.leaf = format_leaf(f.bytes);
 
@@ -135,8 +137,11 @@ static void end_predecessor(struct journal *j)
 bool birth_begin(struct journal *j, struct err *err)
 {
     CLEANUP(newborn_done) struct newborn n = { .id = id_new(), .segment = SEGMENT_NONE };
-    uint64_t n_gaps = j->losses.n;
 
+    (void)pthread_mutex_lock(&j->lock);
+    n.n_gaps = j->losses.n;
+    memcpy(n.gaps, j->losses.list, sizeof(n.gaps));
+    (void)pthread_mutex_unlock(&j->lock);
     /* Once it has a successor nobody recovers it any more: its mark must be right before. */
     if (j->mark.at && !mark_sync(&j->mark, err)) {
         return false;
@@ -146,21 +151,26 @@ bool birth_begin(struct journal *j, struct err *err)
         !folder_path(&n.unborn, err, "%s.new", n.dir.text) || !build(j, &n, err)) {
         return err_wrap(err, "begin a journal");
     }
-    end_predecessor(j);
     (void)pthread_mutex_lock(&j->lock);
+    for (size_t i = 0; i < n.n_gaps; i++) {
+        losses_told(&j->losses, &n.gaps[i]);
+    }
+    j->losses.gap_count = 0;
+    j->losses.owed_count = 0;
+    losses_save(&j->losses, &n.mark); /* what is owed goes along */
+    end_predecessor(j);
     j->id = n.id;
-    j->losses.n = 0;
+    j->mark = n.mark;
+    n.mark = (struct mark){ 0 };
     (void)pthread_mutex_unlock(&j->lock);
     j->dir = n.dir;
     memcpy(j->id_bytes, n.id_bytes, FORMAT_ID_BYTES);
     j->generation++;
     j->sealing = TAKE_PTR(n.sealing);
-    j->mark = n.mark;
     j->segment = n.segment;
-    n.mark.at = NULL;
     n.segment = SEGMENT_NONE;
-    j->next_seq = n_gaps + 1;
-    j->durable_seq = n_gaps;
+    j->next_seq = n.n_gaps + 1;
+    j->durable_seq = n.n_gaps;
     mark_move(&j->mark, j->durable_seq, 1);
     return true;
 }

@@ -76,15 +76,27 @@
  *    520   8  the same, all bits turned: a torn or flipped word is not believed
  *    528   4  rises with every change above; futex(2) word to wait on
  *    532   4  state: FORMAT_MARK_OPEN, _CLOSED, _ENDED
- *    536   8  records lost and not yet told by a gap record
- *    544   8  and 552 8: first and last time of these losses, microseconds
- *    560  16  their cause, NUL-padded
- *    576   8  sequence of the gap record that tells of
- *    584   8  this many of them, or 0: decides after a crash if it was stored
- *    592   8  first sequence of the segment that the durable sequence is in
- *    600   8  from this sequence on the last segment is void: its disk failed,
+ *    536   8  first sequence of the segment that the durable sequence is in
+ *    544   8  from this sequence on the last segment is void: its disk failed,
  *             and what stands there was told to be lost; 0: nothing is
- *    608   8  the same, all bits turned
+ *    552   8  the same, all bits turned
+ *    560   8  retention has removed what is before this sequence; written before it
+ *             does: a segment that is missing behind it is a loss. 1: nothing was
+ *    568   8  the same, all bits turned
+ *    576  96  losses, and
+ *    672  96  again: each change is written into the older one
+ *   each of which is, valid when its CRC holds:
+ *      0   8  turn: the higher one counts
+ *      8   8  records lost and not yet told by a gap record
+ *     16   8  and 24 8: first and last time of these losses, microseconds
+ *     32  16  their cause, NUL-padded
+ *     48   8  sequence of the gap record that tells of
+ *     56   8  this many of them, or 0: decides after a crash if it was stored
+ *     64   8  records not stored whose callers were told to go on: lost with the process
+ *     72   8  sequence from which on the commit that is being written has
+ *     80   8  this many of them, the oldest first, or 0: as above
+ *     88   4  CRC of bytes 0..88
+ *     92   4  0
  */
 #pragma once
 
@@ -106,6 +118,7 @@ enum {
     FORMAT_FRAME_MAX = FORMAT_FRAME_HEAD + RECORD_MAX_BYTES, /* a multiple of 8 */
     FORMAT_MARK_BYTES = 4096,
     FORMAT_MARK_DYNAMIC = 512, /* where the changing words of the mark begin */
+    FORMAT_MARK_LOSSES = 576,
     FORMAT_SEGMENT_BYTES = 64 * 1024 * 1024,
     FORMAT_DURABILITY_FSYNC = 1, /* of a mark */
     FORMAT_DURABILITY_WRITE = 2,
@@ -116,6 +129,9 @@ enum {
 #define FORMAT_MARK_OPEN UINT32_C(0x4e45504f)   /* "OPEN": a writer has it, or died with it */
 #define FORMAT_MARK_CLOSED UINT32_C(0x44534c43) /* "CLSD": settled, sealed, closed */
 #define FORMAT_MARK_ENDED UINT32_C(0x44444e45)  /* "ENDD": followed by another journal */
+
+/* No journal ever comes so far: a sequence above it is garbage. */
+#define FORMAT_SEQ_MAX (UINT64_C(1) << 48)
 
 struct format_head {
     unsigned char journal[FORMAT_ID_BYTES];

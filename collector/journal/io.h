@@ -26,7 +26,7 @@ struct io_place {
 struct journal_io {
     void *ctx; /* of the implementation; handed to each function */
 
-    /* open(2) with O_CLOEXEC; new files get mode 0640. */
+    /* open(2) with O_CLOEXEC; new files get mode 0640. EINVAL: it is no regular file. */
     int (*open)(void *ctx, const char *path, int flags) MUST_CHECK;
     void (*close)(void *ctx, int fd);
     ssize_t (*pread)(void *ctx, int fd, void *at, size_t n, uint64_t offset) MUST_CHECK;

@@ -12,10 +12,22 @@
 #include "collector/base/clock.h"
 #include "collector/base/fs.h"
 
+/* Who puts a pipe or a device in a file's place must not make us wait, or read for ever. */
 static int real_open(void *ctx, const char *path, int flags)
 {
+    CLEANUP(fs_closep)
+    int fd = open(path, flags | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW | O_NOCTTY, 0640);
+    struct stat st;
+
     (void)ctx;
-    return open(path, flags | O_CLOEXEC, 0640);
+    if (fd < 0 || fstat(fd, &st) < 0) {
+        return -1;
+    }
+    if (!S_ISREG(st.st_mode)) {
+        errno = EINVAL;
+        return -1;
+    }
+    return TAKE_FD(fd);
 }
 
 static void real_close(void *ctx, int fd)

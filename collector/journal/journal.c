@@ -155,6 +155,13 @@ static bool enqueue(struct journal *j, struct journal_batch *b, uint64_t bytes, 
         return err_set(err, ERR_TOO_BIG, "the journal's queue is full");
     }
     b->next = NULL;
+    b->queued = true;
+    b->staged = false;
+    b->counted = false;
+    if (b->owed) {
+        j->losses.owed += b->n;
+        losses_save(&j->losses, &j->mark);
+    }
     if (j->last) {
         j->last->next = b;
     } else {
@@ -188,6 +195,18 @@ bool journal_submit(struct journal *j, struct journal_batch *b, struct err *err)
         (void)pthread_cond_signal(&j->wake);
     }
     return ok;
+}
+
+void journal_owe(struct journal *j, struct journal_batch *b)
+{
+    (void)pthread_mutex_lock(&j->lock);
+    if (!b->owed && b->queued && !b->counted) {
+        j->losses.owed += b->n;
+        j->losses.owed_count += b->staged ? b->n : 0;
+        losses_save(&j->losses, &j->mark);
+    }
+    b->owed = true; /* when it is not submitted yet: from then on */
+    (void)pthread_mutex_unlock(&j->lock);
 }
 
 void journal_count_lost(struct journal *j, uint64_t n, const char *cause)

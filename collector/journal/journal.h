@@ -15,7 +15,10 @@
  *                           └─▶ mark moves ─▶ on_settled of each batch
  *
  * accepted = stored + counted losses: a batch that is accepted is either settled
- * as stored, or counted in a later `gap` record.
+ * as stored, or counted in a later `gap` record. One that is not settled when the
+ * process is killed is no loss as long as somebody waits for it: he gets no answer,
+ * and a hook that ran is told as `interrupted` by its slot (inflight.h). Who goes on
+ * without it says so (journal_owe()); then it is counted, too.
  */
 #pragma once
 
@@ -106,7 +109,11 @@ struct journal_batch {
     size_t n;
     void (*on_settled)(struct journal_batch *b, enum journal_outcome outcome, uint64_t first_seq);
     void *ctx;
-    struct journal_batch *next; /* the journal's */
+    struct journal_batch *next; /* the journal's, like all that follows */
+    bool queued;
+    bool owed;
+    bool staged;
+    bool counted;
 };
 
 /*
@@ -116,6 +123,15 @@ struct journal_batch {
  * Thread: any.
  */
 bool journal_submit(struct journal *j, struct journal_batch *b, struct err *err) MUST_CHECK;
+
+/*
+ * The submitter of b waits no longer, and goes on as if it were stored: should the
+ * process be killed before it is, a gap record of the next one counts it, cause
+ * `interrupted`. In force when it returns. May come before the
+ * submission; must, before on_settled has returned.
+ * Thread: any.
+ */
+void journal_owe(struct journal *j, struct journal_batch *b);
 
 /* Count n records that were lost before they could be submitted; a gap record will tell. */
 void journal_count_lost(struct journal *j, uint64_t n, const char *cause);

@@ -23,13 +23,19 @@ static struct loss *entry_of(struct losses *l, const char *cause, bool unknown)
     return one;
 }
 
+/* Records are told in 63 bits. */
+static uint64_t add(uint64_t a, uint64_t b)
+{
+    return a > INT64_MAX - (b < INT64_MAX ? b : INT64_MAX) ? INT64_MAX : a + b;
+}
+
 void losses_add(struct losses *l, uint64_t n, const char *cause, int64_t now_us)
 {
     struct loss *one = entry_of(l, cause, n == 0);
 
     one->first_us = one->first_us == 0 ? now_us : one->first_us;
     one->last_us = now_us;
-    one->count += n;
+    one->count = add(one->count, n);
     l->total += n;
 }
 
@@ -70,14 +76,20 @@ void losses_encode(const struct loss *l, const char *collector, int64_t now_us, 
     encode_gap(&gap, out);
 }
 
-void losses_save(const struct losses *l, uint64_t gap_seq, uint64_t gap_count, struct mark *m)
+void losses_save(const struct losses *l, struct mark *m)
 {
-    struct mark_losses sum = { .gap_seq = gap_seq, .gap_count = gap_count };
+    struct mark_losses sum = {
+        .gap_seq = l->gap_seq,
+        .gap_count = l->gap_count,
+        .owed = l->owed,
+        .owed_seq = l->owed_seq,
+        .owed_count = l->owed_count,
+    };
 
     for (size_t i = 0; i < l->n; i++) {
         const struct loss *one = &l->list[i];
 
-        sum.count += one->count;
+        sum.count = add(sum.count, one->count);
         sum.first_us =
             sum.first_us == 0 || one->first_us < sum.first_us ? one->first_us : sum.first_us;
         sum.last_us = one->last_us > sum.last_us ? one->last_us : sum.last_us;
@@ -86,19 +98,42 @@ void losses_save(const struct losses *l, uint64_t gap_seq, uint64_t gap_count, s
     mark_set_losses(m, &sum);
 }
 
-void losses_load(struct losses *l, const struct mark *m, uint64_t last_seq)
+static uint64_t less(uint64_t n, uint64_t by)
+{
+    return n - (by < n ? by : n);
+}
+
+/* Of `count` records that were being written from first_seq on, those that are there. */
+static uint64_t stored_of(uint64_t count, uint64_t first_seq, uint64_t last_seq)
+{
+    uint64_t there = less(last_seq + 1, first_seq);
+
+    return there < count ? there : count;
+}
+
+static bool is_word(const char *cause)
+{
+    return cause[0] != '\0' && strspn(cause, "abcdefghijklmnopqrstuvwxyz_") == strlen(cause);
+}
+
+static void load(struct losses *l, uint64_t n, const char *cause, int64_t first_us, int64_t last_us)
+{
+    if (n > 0) {
+        struct loss *one = entry_of(l, cause, false);
+
+        one->first_us = first_us;
+        one->last_us = last_us;
+        one->count = add(one->count, n);
+    }
+}
+
+void losses_load(struct losses *l, const struct mark *m, uint64_t last_seq, int64_t now_us)
 {
     struct mark_losses sum;
 
     mark_get_losses(m, &sum);
-    if (sum.gap_count > 0 && sum.gap_seq <= last_seq) { /* that gap record was stored */
-        sum.count -= sum.gap_count < sum.count ? sum.gap_count : sum.count;
-    }
-    if (sum.count > 0) {
-        struct loss *one = entry_of(l, sum.cause[0] ? sum.cause : "unknown", false);
-
-        one->first_us = sum.first_us;
-        one->last_us = sum.last_us;
-        one->count += sum.count;
-    }
+    load(l, less(sum.count, sum.gap_seq <= last_seq ? sum.gap_count : 0),
+         is_word(sum.cause) ? sum.cause : "unknown", sum.first_us, sum.last_us);
+    load(l, less(sum.owed, stored_of(sum.owed_count, sum.owed_seq, last_seq)), "interrupted",
+         now_us, now_us);
 }

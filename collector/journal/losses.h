@@ -30,7 +30,12 @@ struct loss {
 struct losses {
     struct loss list[LOSSES_CAUSES];
     size_t n;
-    uint64_t total; /* counted since the start */
+    uint64_t total;   /* counted since the start */
+    uint64_t gap_seq; /* and what follows: as in the mark */
+    uint64_t gap_count;
+    uint64_t owed;
+    uint64_t owed_seq;
+    uint64_t owed_count;
 };
 
 /* Count n records lost for a fixed word of a cause; how many is unknown when n is 0. */
@@ -45,6 +50,11 @@ void losses_told(struct losses *l, const struct loss *told);
 /* Write one as a gap record. */
 void losses_encode(const struct loss *l, const char *collector, int64_t now_us, struct buf *out);
 
-/* Keep the sum in the mark; read back what a predecessor left there. gap_seq: see mark.h. */
-void losses_save(const struct losses *l, uint64_t gap_seq, uint64_t gap_count, struct mark *m);
-void losses_load(struct losses *l, const struct mark *m, uint64_t last_seq);
+/* Keep the sum in the mark. */
+void losses_save(const struct losses *l, struct mark *m);
+
+/*
+ * Read back what a predecessor left there whose last stored frame is last_seq: what
+ * it owed died with it, and is lost now.
+ */
+void losses_load(struct losses *l, const struct mark *m, uint64_t last_seq, int64_t now_us);

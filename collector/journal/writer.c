@@ -168,9 +168,29 @@ static void stage_gaps(struct journal *j)
     }
     if (sum > 0) {
         (void)pthread_mutex_lock(&j->lock);
-        losses_save(&j->losses, j->group_seq - 1, sum, &j->mark);
+        j->losses.gap_seq = j->group_seq - 1;
+        j->losses.gap_count = sum;
+        losses_save(&j->losses, &j->mark);
         (void)pthread_mutex_unlock(&j->lock);
     }
+}
+
+/* What callers take for stored is being written now: the mark tells where. */
+static void stage_owed(struct journal *j, uint64_t first_seq)
+{
+    uint64_t owed = 0;
+
+    (void)pthread_mutex_lock(&j->lock);
+    for (struct journal_batch *b = j->taken; b; b = b->next) {
+        b->staged = true;
+        owed += b->owed ? b->n : 0;
+    }
+    j->losses.owed_seq = first_seq;
+    if (owed != j->losses.owed_count || owed > 0) {
+        j->losses.owed_count = owed;
+        losses_save(&j->losses, &j->mark);
+    }
+    (void)pthread_mutex_unlock(&j->lock);
 }
 
 /* The whole group; where its first batch begins. */
@@ -186,6 +206,7 @@ static uint64_t stage(struct journal *j)
             stage_frame(j, b->records[i].type, b->records[i].bytes);
         }
     }
+    stage_owed(j, first_seq);
     return first_seq;
 }
 
@@ -199,7 +220,8 @@ static void gaps_stored(struct journal *j)
     for (size_t i = 0; i < j->n_group_gaps; i++) {
         losses_told(&j->losses, &j->group_gaps[i]);
     }
-    losses_save(&j->losses, 0, 0, &j->mark);
+    j->losses.gap_count = 0;
+    losses_save(&j->losses, &j->mark);
     (void)pthread_mutex_unlock(&j->lock);
     j->n_group_gaps = 0;
 }
@@ -208,19 +230,27 @@ static void gaps_stored(struct journal *j)
 static void count(struct journal *j, const char *lost_to)
 {
     uint64_t records = 0;
+    uint64_t owed = 0;
 
-    for (const struct journal_batch *b = j->taken; b; b = b->next) {
-        records += b->n;
-    }
     (void)pthread_mutex_lock(&j->lock);
+    for (struct journal_batch *b = j->taken; b; b = b->next) {
+        b->counted = true;
+        records += b->n;
+        owed += b->owed ? b->n : 0;
+    }
     j->stats.queue_bytes -= taken_bytes(j);
     j->stats.durable_seq = j->durable_seq;
+    j->losses.owed -= owed;
     if (!lost_to) {
         j->stats.stored_records += records;
         j->stats.full = false;
     } else if (records > 0) {
         losses_add(&j->losses, records, lost_to, j->io->now_us(j->io->ctx));
-        losses_save(&j->losses, 0, 0, &j->mark);
+        j->losses.gap_count = 0;
+    }
+    if (owed > 0 || (lost_to && records > 0)) {
+        j->losses.owed_count = 0;
+        losses_save(&j->losses, &j->mark);
     }
     (void)pthread_mutex_unlock(&j->lock);
 }
@@ -296,10 +326,7 @@ static void save_losses(struct journal *j)
 {
     (void)pthread_mutex_lock(&j->lock);
     if (j->losses_unsaved) {
-        struct mark_losses told; /* a gap record on its way stays said */
-
-        mark_get_losses(&j->mark, &told);
-        losses_save(&j->losses, told.gap_seq, told.gap_count, &j->mark);
+        losses_save(&j->losses, &j->mark);
         j->losses_unsaved = false;
     }
     (void)pthread_mutex_unlock(&j->lock);

@@ -3,9 +3,11 @@
  * record was on its way. The hook is ended; the record is written as
  * `interrupted`, unless the journal holds that evaluation already.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "collector/base/log.h"
+#include "collector/base/mem.h"
 #include "collector/journal/reader.h"
 #include "collector/record/encode.h"
 #include "collector/recorder/recorder_part.h"
@@ -119,28 +121,57 @@ static void encode_interrupted(struct recorder *r, const struct inflight_entry *
     encode_evaluation(&e, out);
 }
 
+/* A record that nobody waits for. */
+struct told {
+    struct journal_batch batch;
+    struct buf json;
+};
+
+static void told_done(struct told *t)
+{
+    buf_done(&t->json);
+    free(t);
+}
+
+static void on_settled(struct journal_batch *b, enum journal_outcome outcome, uint64_t first_seq)
+{
+    (void)outcome; /* the journal has counted it */
+    (void)first_seq;
+    told_done(CONTAINER_OF(b, struct told, batch));
+}
+
+/* The slot is free behind it, so that from now on the journal answers for the record. */
+static void submit(struct recorder *r, const struct inflight_entry *left)
+{
+    struct told *t = xcalloc(1, sizeof(*t));
+    struct err err;
+
+    buf_init(&t->json, RECORD_MAX_BYTES);
+    encode_interrupted(r, left, &t->json);
+    t->batch.records[0].type = RECORD_HOOK_EVALUATION;
+    t->batch.records[0].bytes = buf_slice(&t->json);
+    t->batch.n = 1;
+    t->batch.on_settled = on_settled;
+    journal_owe(r->options.journal, &t->batch);
+    if (!journal_submit(r->options.journal, &t->batch, &err)) {
+        log_error("interrupted evaluation not recorded, counted as lost",
+                  log_str("evaluation", left->evaluation_id.text), log_str("err", err.text));
+        journal_count_lost(r->options.journal, 1, "interrupted");
+        atomic_fetch_add(&r->lost, 1);
+        told_done(t);
+    }
+}
+
 void recorder_interrupted(void *recorder, const struct inflight_entry *left)
 {
     struct recorder *r = recorder;
     uint32_t ended = process_end_orphans(left->pid, left->start_ticks, left->tag);
-    CLEANUP(buf_done) struct buf json;
-    uint64_t seq;
-    struct err err;
 
     if (ended > 0) {
         log_warn("hook of a dead collector was still running, ended",
                  log_str("hook", left->hook_name), log_i64("processes", ended));
     }
-    buf_init(&json, RECORD_MAX_BYTES);
-    if (!r->options.journal || is_recorded(r, left)) {
-        return;
-    }
-    encode_interrupted(r, left, &json);
-    if (!journal_append(r->options.journal, RECORD_HOOK_EVALUATION, buf_slice(&json),
-                        APPEND_WAIT_MS, &seq, &err)) {
-        log_error("interrupted evaluation not recorded, counted as lost",
-                  log_str("evaluation", left->evaluation_id.text), log_str("err", err.text));
-        journal_count_lost(r->options.journal, 1, "interrupted");
-        atomic_fetch_add(&r->lost, 1);
+    if (r->options.journal && !is_recorded(r, left)) {
+        submit(r, left);
     }
 }

@@ -179,16 +179,12 @@ static void take_record(void *ctx, enum record_type type, struct slice json,
     p->batch.n++;
 }
 
-static void release_slots(struct recorder *r, const struct pending *p)
+void recorder_release_slots(struct recorder *r, struct pending *p)
 {
-    if (p->n_slots == 0) {
-        return;
-    }
-    pthread_mutex_lock(&r->lock);
     for (size_t i = 0; i < p->n_slots && r->options.inflight; i++) {
         inflight_release(r->options.inflight, p->slots[i]);
     }
-    pthread_mutex_unlock(&r->lock);
+    p->n_slots = 0;
 }
 
 /* The last thing that happens to p. */
@@ -200,7 +196,9 @@ static void settle(struct pending *p, enum recorded outcome)
         atomic_fetch_add(&r->lost, 1);
     }
     /* Before the answer: a successor must not record as interrupted what was told to be lost. */
-    release_slots(r, p);
+    pthread_mutex_lock(&r->lock);
+    recorder_release_slots(r, p);
+    pthread_mutex_unlock(&r->lock);
     waiting_answer(r, p, outcome);
     for (size_t i = 0; i < p->batch.n; i++) {
         buf_done(&p->bytes[i]);

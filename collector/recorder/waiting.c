@@ -80,6 +80,18 @@ static void wait_for_next(struct recorder *r)
     r->wakes_ms = 0; /* awake: it looks before it sleeps again */
 }
 
+/*
+ * Whoever asked goes on without the record: should we be killed before it is stored,
+ * it is counted, and its hooks have ended: they were not interrupted.
+ */
+static void answer_late(struct recorder *r, struct pending *p)
+{
+    atomic_fetch_add(&r->late, 1);
+    journal_owe(r->options.journal, &p->batch);
+    recorder_release_slots(r, p);
+    answer(r, p, RECORDED_LATE);
+}
+
 static void *end_waits(void *ctx)
 {
     struct recorder *r = ctx;
@@ -89,8 +101,7 @@ static void *end_waits(void *ctx)
         if (!r->first || clock_mono_ms() < r->first->deadline_ms) {
             wait_for_next(r);
         } else {
-            atomic_fetch_add(&r->late, 1);
-            answer(r, r->first, RECORDED_LATE);
+            answer_late(r, r->first);
         }
     }
     pthread_mutex_unlock(&r->lock);

@@ -69,15 +69,18 @@ class Account:
                 return
         raise AssertionError(f"none was {outcomes}")
 
-    def check(self):
-        """accepted = stored + counted losses, by the journal's own frames; what was told is true."""
+    def check(self, others=0):
+        """accepted = stored + counted losses, by the journal's own frames; what was told is true.
+
+        others: lost records of other kinds.
+        """
         frames = self.plant.frames()
         there = [f for f in frames if f.type in ("hook_evaluation", "tool_execution")]
         lost = sum(f.record["lost"] for f in frames if f.type == "gap")
         ids = {f.record["id"] for f in there}
         assert {i for i, recorded in self.ids.items() if recorded == "stored"} <= ids
         assert not {i for i, recorded in self.ids.items() if recorded == "lost"} & ids
-        assert len(there) + lost == PER_DISPATCH * len(self.ids)
+        assert len(there) + lost == PER_DISPATCH * len(self.ids) + others
         return lost, {f.record["cause"] for f in frames if f.type == "gap"}
 
 

@@ -30,6 +30,7 @@ static struct {
     size_t n;
     struct journal_batch *waiting;
     uint64_t counted_lost;
+    uint64_t owed;
     const char *holds; /* a record that a reader finds */
     bool read;
 } disk;
@@ -59,6 +60,12 @@ bool journal_submit(struct journal *j, struct journal_batch *b, struct err *err)
         b->on_settled(b, disk.mode == STORES ? JOURNAL_STORED : JOURNAL_LOST, 1);
     }
     return true;
+}
+
+void journal_owe(struct journal *j, struct journal_batch *b)
+{
+    (void)j;
+    disk.owed += b->n;
 }
 
 void journal_count_lost(struct journal *j, uint64_t n, const char *cause)
@@ -420,11 +427,13 @@ static void a_reply_waits_so_long_and_no_longer(void **state)
     assert_int_equal(answer_of(f), RECORDED_LATE);
 
     struct journal_batch *b = disk.waiting;
+    size_t n = b->n;
 
     b->on_settled(b, JOURNAL_STORED, 1);
     recorder_stats(f->recorder, &stats);
     assert_int_equal(f->answers, 1);
     assert_int_equal(stats.late, 1);
+    assert_int_equal(disk.owed, n);
     assert_int_equal(stats.lost, 0);
     assert_int_equal(stats.dispatches, 1);
 }
@@ -730,6 +739,19 @@ static void an_interrupted_evaluation_that_cannot_be_written_is_counted(void **s
     assert_int_equal(disk.counted_lost, 1);
 }
 
+static void a_full_disk_holds_no_start_back_for_what_was_interrupted(void **state)
+{
+    struct fixture *f = *state;
+    struct inflight_entry left = left_entry(f);
+
+    disk.mode = WAITS;
+    start(f, CAPTURE_KEYS, 1000);
+    recorder_interrupted(f->recorder, &left);
+    assert_int_equal(disk.owed, 1); /* its slot is free now */
+    assert_int_equal(disk.counted_lost, 0);
+    disk.waiting->on_settled(disk.waiting, JOURNAL_STORED, 1);
+}
+
 static void a_large_hook_set_is_split_over_records(void **state)
 {
     struct fixture *f = *state;
@@ -825,6 +847,7 @@ int main(void)
         TEST(what_a_predecessor_left_is_recorded_as_interrupted),
         TEST(what_the_journal_holds_already_is_not_interrupted),
         TEST(an_interrupted_evaluation_that_cannot_be_written_is_counted),
+        TEST(a_full_disk_holds_no_start_back_for_what_was_interrupted),
         TEST(a_large_hook_set_is_split_over_records),
         TEST(an_empty_hook_set_is_recorded_too),
         TEST(an_admin_action_is_recorded_or_says_why_not),
