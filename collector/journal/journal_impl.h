@@ -66,6 +66,7 @@ struct journal {
     size_t n_group_gaps;
     struct buf scratch;          /* a gap or checkpoint record being made */
     struct journal_batch *taken; /* off the queue, not settled */
+    size_t n_settled;            /* batches of the last round */
     int64_t checkpoint_at_ms;    /* monotonic: when the next is due */
     int64_t sync_at_ms;
     int64_t retry_at_ms; /* 0: the disk gave room when it was last asked */

@@ -261,12 +261,14 @@ static void settle(struct journal *j, enum journal_outcome outcome, uint64_t fir
     struct journal_batch *b = j->taken;
 
     j->taken = NULL;
+    j->n_settled = 0;
     while (b) {
         struct journal_batch *next = b->next;
         uint64_t seq = first_seq;
 
         first_seq += outcome == JOURNAL_STORED ? b->n : 0;
         b->on_settled(b, outcome, seq);
+        j->n_settled++;
         b = next;
     }
 }

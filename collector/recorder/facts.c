@@ -16,6 +16,7 @@ enum {
     KEYS_MAX_BYTES = 4 * 1024,      /* of the list of a payload's key names */
     CAPTURED_MAX_BYTES = 64 * 1024, /* of a captured payload */
     TOOL_MAX_BYTES = 32 * 1024,     /* of a tool's input, and of its output */
+    USUAL_BYTES = 2000,             /* of a record: room to begin with */
 };
 
 /* What a dispatch's records are made with. */
@@ -197,6 +198,7 @@ void recorder_encode(struct recorder *r, struct dispatch *d,
     CLEANUP(buf_done) struct buf out;
 
     buf_init(&out, RECORD_MAX_BYTES);
+    (void)!buf_reserve(&out, USUAL_BYTES);
     fill_payload(&m, &payload);
     for (size_t i = 0; i < d->n_chains; i++) {
         struct evaluation e;

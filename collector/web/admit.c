@@ -175,17 +175,17 @@ static bool check_scope(struct web_request *r, const struct head *h)
     bool known = identify(r, h->value[AUTHORIZATION]);
     char words[64];
 
+    if ((r->scopes & need) == need) {
+        return true;
+    }
     token_scopes_format(need, words, sizeof(words));
-    if (!known && need != WEB_SCOPE_NONE) {
+    if (!known) {
         return request_refuse(
             r, MHD_HTTP_UNAUTHORIZED, "%s: a bearer token with the scope '%s' is needed",
             h->times[AUTHORIZATION] > 0 ? "this token is not known or has expired" : "no token",
             words);
     }
-    if ((r->scopes & need) != need) {
-        return request_refuse(r, MHD_HTTP_FORBIDDEN, "%s has not the scope '%s'", r->actor, words);
-    }
-    return true;
+    return request_refuse(r, MHD_HTTP_FORBIDDEN, "%s has not the scope '%s'", r->actor, words);
 }
 
 static bool check_body(struct web_request *r, const struct head *h)

@@ -72,6 +72,15 @@ static bool tls_load(const struct web_options *o, struct tls *tls, struct err *e
     return read_pem(o->tls_cert, &tls->cert, err) && read_pem(o->tls_key, &tls->key, err);
 }
 
+/*
+ * Two threads a listener, each with connections of its own, where there are cores for
+ * them: one alone is busy long before the rest of a collector is. 0: one.
+ */
+static unsigned threads(void)
+{
+    return sysconf(_SC_NPROCESSORS_ONLN) > 1 ? 2 : 0;
+}
+
 static bool start_daemon(struct listener *l, int fd, struct tls *tls, struct err *err)
 {
     bool use_tls = tls->cert.len_bytes > 0 && !l->spec.is_unix;
@@ -99,7 +108,8 @@ static bool start_daemon(struct listener *l, int fd, struct tls *tls, struct err
         MHD_OPTION_CONNECTION_LIMIT, l->web->max_connections + SPARE_CONNECTIONS,
         MHD_OPTION_CONNECTION_TIMEOUT, idle_s, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
         (size_t)POOL_BYTES, MHD_OPTION_THREAD_STACK_SIZE, (size_t)STACK_BYTES,
-        MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_ARRAY, pem, MHD_OPTION_END);
+        MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_THREAD_POOL_SIZE, threads(), MHD_OPTION_ARRAY,
+        pem, MHD_OPTION_END);
     if (!l->daemon) {
         return err_set(err, ERR_IO, "listen on %s: the HTTP server does not start%s", l->spec.host,
                        use_tls ? "; are tls_cert and tls_key a pair?" : "");

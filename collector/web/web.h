@@ -1,8 +1,8 @@
 /*
  * web: HTTP in, over TCP, TLS and Unix sockets (libmicrohttpd).
  *
- * One epoll thread a listener parses a request, checks who asks and how much,
- * and hands it to a handler; the handler answers at once or keeps the request
+ * One or two epoll threads a listener parse a request, check who asks and how much,
+ * and hand it to a handler; the handler answers at once or keeps the request
  * and answers later from any thread (the connection is suspended meanwhile).
  *
  *     listener thread: parse ─▶ peer/token, Host, Origin, limits ─▶ handler

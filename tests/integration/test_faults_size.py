@@ -13,7 +13,7 @@ from plant import LONG, Load, Plant, hook, hooks, request, wait_for
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DISPATCHES = 50_000 if LONG else 3_000
 WORKERS = 8
-OTHER_THREADS = 4  # main, listener, journal's writer, recorder
+OTHER_THREADS = 5  # main, a listener's two, journal's writer, recorder
 
 
 @pytest.mark.parametrize("program, never", [
