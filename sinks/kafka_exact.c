@@ -19,7 +19,7 @@
  * the position read. A commit whose answer was lost is asked for again, and
  * after a restart the position tells.
  */
-enum { TXN_FLUSH_MS = 1000 };
+enum { TXN_FLUSH_MS = 1000, FLUSH_STEP_MS = 50 };
 
 struct sink_kafka_exact {
     struct sink base;
@@ -294,7 +294,10 @@ static enum sink_result committed(struct sink_kafka_exact *k, const struct span 
     return SINK_OK;
 }
 
-/* The broker wants the transaction aborted; because a message was refused, if one was. */
+/*
+ * The broker wants the transaction aborted; because a message was refused, if one was.
+ * The producer has lost count of its sequences then: the next span gets a new one.
+ */
 static enum sink_result refused(struct sink_kafka_exact *k, rd_kafka_error_t *error,
                                 struct err *err)
 {
@@ -304,6 +307,10 @@ static enum sink_result refused(struct sink_kafka_exact *k, rd_kafka_error_t *er
     if (k->failed) {
         (void)kafka_client_fail(&k->client, k->failed, "kafka", err);
         result = kafka_result_of(k->failed);
+    }
+    if (result == SINK_REJECT) {
+        close_producer(k); /* who opens the next one ends this transaction */
+        return SINK_REJECT;
     }
     return abandon(k, result == SINK_OK ? SINK_RETRY : result);
 }
@@ -335,6 +342,20 @@ static enum sink_result commit(struct sink_kafka_exact *k, const struct span *sp
     }
 }
 
+/* A commit waits long for what was refused meanwhile: look before. */
+static enum sink_result flush_all(struct sink_kafka_exact *k, int64_t deadline_ms, struct err *err)
+{
+    while (!k->failed && rd_kafka_outq_len(k->client.rk) > 0 && clock_left_ms(deadline_ms) > 0) {
+        (void)rd_kafka_flush(k->client.rk, FLUSH_STEP_MS);
+    }
+    if (kafka_result_of(k->failed) != SINK_REJECT) {
+        return SINK_OK;
+    }
+    (void)kafka_client_fail(&k->client, k->failed, "kafka", err);
+    close_producer(k);
+    return SINK_REJECT;
+}
+
 /* One transaction, from begin to commit. */
 static enum sink_result transact(struct sink_kafka_exact *k, const struct span *span,
                                  int64_t deadline_ms, struct err *err)
@@ -351,7 +372,11 @@ static enum sink_result transact(struct sink_kafka_exact *k, const struct span *
     if (result == SINK_OK && !span->late) {
         result = send_position(k, span, err);
     }
-    return result == SINK_OK ? commit(k, span, deadline_ms, err) : abandon(k, result);
+    if (result != SINK_OK) {
+        return abandon(k, result);
+    }
+    result = flush_all(k, deadline_ms, err);
+    return result == SINK_OK ? commit(k, span, deadline_ms, err) : result;
 }
 
 static enum sink_result exact_write(struct sink *s, const struct span *span, struct err *err)
