@@ -179,8 +179,8 @@ static enum sink_result send_chunk(struct sink_kafka *k, struct kafka_flight *f,
 
     for (size_t i = 0; result == SINK_OK && i < n_all; i++) {
         result = send_record(k, f, &all[i], deadline_ms, err);
-        (void)rd_kafka_poll(k->client.rk, 0);
     }
+    (void)rd_kafka_poll(k->client.rk, 0);
     return result;
 }
 

@@ -23,13 +23,13 @@ struct kafka_flight *kafka_flight_of(struct kafka_flight **head, struct slice jo
     return f;
 }
 
-static void free_entries(struct kafka_flight *f)
+static void free_entries(struct kafka_entry *e)
 {
-    while (f->first) {
-        struct kafka_entry *next = f->first->next;
+    while (e) {
+        struct kafka_entry *next = e->next;
 
-        free(f->first);
-        f->first = next;
+        free(e);
+        e = next;
     }
 }
 
@@ -38,7 +38,8 @@ void kafka_flights_free(struct kafka_flight *head)
     while (head) {
         struct kafka_flight *next = head->next;
 
-        free_entries(head);
+        free_entries(head->first);
+        free_entries(head->spare);
         free(head);
         head = next;
     }
@@ -66,10 +67,14 @@ static struct kafka_entry *find(struct kafka_flight *f, uint64_t seq,
 
 static struct kafka_entry *insert(struct kafka_flight *f, struct kafka_entry *before, uint64_t seq)
 {
-    struct kafka_entry *e = xcalloc(1, sizeof(*e));
+    struct kafka_entry *e = f->spare;
 
-    e->seq = seq;
-    e->next = before ? before->next : f->first;
+    if (e) {
+        f->spare = e->next;
+    } else {
+        e = xcalloc(1, sizeof(*e));
+    }
+    *e = (struct kafka_entry){ .seq = seq, .next = before ? before->next : f->first };
     if (before) {
         before->next = e;
     } else {
@@ -149,7 +154,8 @@ void kafka_flight_forget(struct kafka_flight *f, uint64_t to)
         struct kafka_entry *next = f->first->next;
 
         assert(f->first->pending == 0);
-        free(f->first);
+        f->first->next = f->spare;
+        f->spare = f->first;
         f->first = next;
     }
     if (!f->first) {

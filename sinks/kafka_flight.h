@@ -31,7 +31,8 @@ struct kafka_flight {
     char journal[40];          /* its id */
     struct kafka_entry *first; /* by sequence, owned */
     struct kafka_entry *last;
-    uint64_t resent; /* records sent more than once */
+    struct kafka_entry *spare; /* forgotten ones, for the next span; owned */
+    uint64_t resent;           /* records sent more than once */
     struct kafka_flight *next;
 };
 

@@ -3,10 +3,12 @@
 Private servers of tests/servers, one journal, the same events for all. run.py calls postgres_rows and
 kafka_rows, which give rows of its table. A peer that is not installed is told as SKIP, with the Debian
 package that has it. Debian lets only one of rsyslog and syslog-ng be installed: HOOKTRAIL_PEERS names a
-folder that packages were unpacked into (dpkg -x). A peer gets the settings that are best for it: large
-batches, one plain table without an index, no key and no headers to make. It is timed from its start
-until everything is there, as `hooktrail ship --once` is.
+folder that packages were unpacked into (dpkg -x). A peer gets large batches and less
+to do: no hook is a row or a message of its own, nothing is counted, there are no headers; but the same
+key, and a table whose columns and indexes find an event as ours do. It is timed from its start until
+everything is there, as `hooktrail ship --once` is.
 """
+import json
 import os
 import pathlib
 import re
@@ -29,14 +31,14 @@ LIB = "usr/lib/x86_64-linux-gnu"
 PEER_SECONDS = 120  # then what has arrived by then is its rate
 TICK = os.sysconf("SC_CLK_TCK")
 
-# What one way of sending took: seconds, CPU seconds, peak memory in MiB, events sent.
-Run = namedtuple("Run", "seconds cpu peak sent")
+# What one way of sending took: seconds, CPU seconds, peak memory in MiB; events, and what they became.
+Run = namedtuple("Run", "seconds cpu peak events sent")
 
 
-def words(run):
+def words(run, what):
     """A run for the table."""
-    return (f"{run.sent / run.seconds:.0f} events/s, {run.cpu * 1e6 / run.sent:.1f} s CPU a million, "
-            f"{run.peak:.0f} MB")
+    return (f"{run.sent / run.seconds:.0f} {what}/s, {run.events / run.seconds:.0f} events/s, "
+            f"{run.cpu * 1e6 / run.events:.1f} s CPU a million events, {run.peak:.0f} MB")
 
 
 def peer_path(*names):
@@ -94,7 +96,7 @@ def watch_program(args, count, n, env=None):
                 os.killpg(p.pid, signal.SIGKILL)
                 p.wait()
     return Run(seconds, (int(stat[11]) + int(stat[12])) / TICK,
-               int(re.search(r"VmHWM:\s+(\d+)", status)[1]) / 1024, min(there, n))
+               int(re.search(r"VmHWM:\s+(\d+)", status)[1]) / 1024, min(there, n), min(there, n))
 
 
 class Bench:
@@ -110,8 +112,13 @@ class Bench:
                        check=True, stdout=subprocess.DEVNULL)
         with open(self.lines, "wb") as f:
             subprocess.run([self.out / "obj/tests/bench/bench_lines", self.state], check=True, stdout=f)
+        self.n = 0
+        self.ran = 0  # hooks: each is a row and a message of its own
         with open(self.lines, "rb") as f:
-            self.n = sum(1 for _ in f)
+            for line in f:
+                hooks = json.loads(line).get("hooks", [])
+                self.n += 1
+                self.ran += sum(h["decision"] != "skipped" for h in hooks)
 
     def fresh(self, name):
         path = self.folder / name
@@ -138,10 +145,10 @@ class Bench:
         config = self.folder / "ship.yaml"
         config.write_text(f"collector: bench\nsinks:\n{sinks}\n")
         return Run(*run_program([str(self.out / "hooktrail"), "--config", str(config), "--state",
-                                 str(state), "ship", "--once"]), self.n)
+                                 str(state), "ship", "--once"]), self.n, self.n + self.ran)
 
-    def beside_peers(self, target, ship, peers, least=2.0):
-        """A row for each peer, from alternating runs: the medians of both."""
+    def beside_peers(self, target, what, ship, peers, least=2.0):
+        """A row for each peer, from alternating runs: the medians of both, in rows or messages."""
         runs = {"ship": [], **{name: [] for name in peers}}
         for _ in range(RUNS):
             for name in list(runs):
@@ -155,19 +162,23 @@ class Bench:
         ours = middle.pop("ship")
         for name, run in middle.items():
             ratio = ours.sent / ours.seconds / (run.sent / run.seconds)
-            yield (f"{target}, {name}", words(ours), words(run), f"{ratio:.2f}", f">= {least}",
-                   ratio >= least)
+            yield (f"{target}, {name}", words(ours, what), words(run, what), f"{ratio:.2f}",
+                   f">= {least}", ratio >= least)
 
 
 # ---- rsyslog and syslog-ng ----------------------------------------------------------------------
 
 RSYSLOG = """global(workDirectory="{folder}" maxMessageSize="256k")
 module(load="imfile" mode="inotify")
+module(load="mmjsonparse")
 module(load="{module}")
 template(name="line" type="string" string="%msg%")
-template(name="sql" type="string" option.stdsql="on" string="INSERT INTO peer VALUES ('%msg%')")
+template(name="key" type="string" string="%$!thread_id%")
+template(name="sql" type="string" option.stdsql="on" string="INSERT INTO peer VALUES ('%$!id%', '%$!time%', \
+'%$!collector%', NULLIF('%$!thread_id%', ''), NULLIF('%$!call_id%', ''), '%$!tool_name%', '%msg%')")
 input(type="imfile" File="{lines}" Tag="x" ruleset="r" addMetadata="off")
 ruleset(name="r" queue.type="LinkedList" queue.size="100000" queue.dequeueBatchSize="4096") {{
+  action(type="mmjsonparse" cookie="")
   action({action})
 }}
 """
@@ -176,8 +187,18 @@ SYSLOG_NG = """@version: 3.35
 options {{ stats-freq(0); log-fifo-size(100000); threaded(yes); }};
 source s {{ file("{lines}" flags(no-parse) log-iw-size(100000) log-fetch-limit(10000)
                  log-msg-size(262144)); }};
+parser p {{ json-parser(prefix("j.")); }};
 destination d {{ {destination} }};
-log {{ source(s); destination(d); flags(flow-control); }};
+log {{ source(s); parser(p); destination(d); flags(flow-control); }};
+"""
+
+# As our tables of evaluations and tool calls find an event: by id, thread, call, time.
+PEER_TABLE = """
+CREATE TABLE peer (id text PRIMARY KEY, time timestamptz NOT NULL, collector text NOT NULL, thread_id text,
+                   call_id text, tool_name text, body json NOT NULL);
+CREATE INDEX ON peer (thread_id, time) WHERE thread_id IS NOT NULL;
+CREATE INDEX ON peer (call_id) WHERE call_id IS NOT NULL;
+CREATE INDEX ON peer (time);
 """
 
 
@@ -189,7 +210,7 @@ def rsyslog(bench, module, package, action, count):
     folder = bench.fresh("rsyslog")
     config = folder / "rsyslog.conf"
     config.write_text(RSYSLOG.format(folder=folder, module=module, lines=bench.lines,
-                                     action=action.format(folder=folder)))
+                                     action=action))
     modules = f"{os.path.dirname(found)}:/{LIB}/rsyslog"
     return watch_program([program, "-n", "-f", str(config), "-i", str(folder / "pid"), "-M",
                           modules], count, bench.n, peer_env())
@@ -203,7 +224,7 @@ def syslog_ng(bench, module, package, destination, count):
     folder = bench.fresh("syslog-ng")
     config = folder / "syslog-ng.conf"
     config.write_text(SYSLOG_NG.format(lines=bench.lines,
-                                       destination=destination.format(folder=folder)))
+                                       destination=destination.replace("@FOLDER@", str(folder))))
     return watch_program([program, "-F", "--no-caps", "--module-path", os.path.dirname(found), "-f",
                           str(config), "-R", str(folder / "persist"), "-c", str(folder / "ctl"),
                           "-p", str(folder / "pid")], count, bench.n, peer_env())
@@ -226,11 +247,11 @@ def postgres_rows(out, folder):
 
         def peer(run, *args):
             pg.create("peer")
-            pg.psql("CREATE TABLE peer (body text)", "peer")
+            pg.psql(PEER_TABLE, "peer")
             return run(bench, *args, count)
 
         yield from bench.beside_peers(
-            "(h) ship to PostgreSQL", lambda: bench.ship(f'  postgres: {{dsn: "{pg.create("ship")}"}}'), {
+            "(h) ship to PostgreSQL", "rows", lambda: bench.ship(f'  postgres: {{dsn: "{pg.create("ship")}"}}'), {
                 "rsyslog": lambda: peer(
                     rsyslog, "ompgsql", "rsyslog-pgsql",
                     f'type="ompgsql" conninfo="postgresql://postgres@127.0.0.1:{pg.port}/peer" '
@@ -238,9 +259,11 @@ def postgres_rows(out, folder):
                 "syslog-ng": lambda: peer(
                     syslog_ng, "libafsql", "syslog-ng-mod-sql",
                     f'sql(type(pgsql) host("127.0.0.1") port("{pg.port}") username("postgres") '
-                    'password("-") database("peer") table("peer") columns("body text") '
-                    'values("$MSG") indexes() flags(explicit-commits) batch-lines(4096) '
-                    'batch-timeout(1000));'),
+                    'password("-") database("peer") table("peer") '
+                    'columns("id", "time", "collector", "thread_id", "call_id", "tool_name", "body") '
+                    'values("${j.id}", "${j.time}", "${j.collector}", "${j.thread_id:-@NULL@}", '
+                    '"${j.call_id:-@NULL@}", "${j.tool_name}", "$MSG") null("@NULL@") indexes() '
+                    'flags(explicit-commits, dont-create-tables) batch-lines(4096) batch-timeout(1000));'),
             })
 
 
@@ -274,12 +297,12 @@ def kafka_peers(bench, k, exactly_once):
         return run(bench, module, package, text.replace("TOPIC", topic.name), topic.count)
 
     rsyslog_kafka = (
-        'type="omkafka" broker=["BROKER"] topic="TOPIC" template="line" '
+        'type="omkafka" broker=["BROKER"] topic="TOPIC" template="line" key="key" dynakey="on" '
         'confParam=["acks=all","enable.idempotence=true"] queue.type="Disk" queue.filename="kafka" '
         'queue.maxDiskSpace="4g" queue.dequeueBatchSize="4096"').replace("BROKER", k.bootstrap)
-    ng = ('kafka-c(bootstrap-servers("BROKER") topic("TOPIC") message("$MSG") '
+    ng = ('kafka-c(bootstrap-servers("BROKER") topic("TOPIC") key("${j.thread_id}") message("$MSG") '
           'config(acks("all") enable.idempotence("true")) EXTRA '
-          'disk-buffer(disk-buf-size(2147483648) reliable(RELIABLE) dir("{folder}")));'
+          'disk-buffer(disk-buf-size(2147483648) reliable(RELIABLE) dir("@FOLDER@")));'
           ).replace("BROKER", k.bootstrap)
     if exactly_once:
         return {"syslog-ng, kafka-c, sync-send": lambda: on_topic(
@@ -316,5 +339,5 @@ def kafka_rows(out, folder, delivery):
             return bench.ship(f"  kafka: {{properties: {{bootstrap.servers: '{k.bootstrap}'}}, "
                               f"delivery: {delivery}, topic_prefix: ship-{time.monotonic_ns()}}}")
 
-        yield from bench.beside_peers(f"{title}ship to Kafka", ship,
+        yield from bench.beside_peers(f"{title}ship to Kafka", "messages", ship,
                                       kafka_peers(bench, k, delivery == "exactly-once"))
