@@ -2,11 +2,12 @@
 
 #include <inttypes.h>
 
+#include "collector/base/clock.h"
 #include "collector/record/decode.h"
 #include "queries/rows.h"
 
 /* The chains of one dispatch run one after the other, within less than that. */
-static const int64_t DISPATCH_US = INT64_C(24) * 3600 * 1000000;
+#define DISPATCH_US CLOCK_DAY_US
 
 /*
  * The evaluations of one dispatch: each chain has one. They are looked for where

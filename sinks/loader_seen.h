@@ -15,6 +15,7 @@ struct loader_seen {
     size_t cap;
 };
 
+/* One that is there already is not added again; done() frees the list, not the struct. */
 bool loader_seen_has(const struct loader_seen *s, uint64_t seq);
 void loader_seen_add(struct loader_seen *s, uint64_t seq);
 void loader_seen_done(struct loader_seen *s);

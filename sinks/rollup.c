@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "collector/base/clock.h"
 #include "collector/base/mem.h"
 
 enum {
@@ -10,7 +11,6 @@ enum {
     TEXT_LIMIT_BYTES = 32 * 1024 * 1024, /* a batch is smaller than that */
     US_PER_MINUTE = 60 * 1000 * 1000,
 };
-static const int64_t US_PER_DAY = 86400000000;
 
 void rollup_init(struct rollup *r)
 {
@@ -167,7 +167,7 @@ static int64_t within_a_day(int64_t duration_us)
     if (duration_us < 0) {
         return 0;
     }
-    return duration_us < US_PER_DAY ? duration_us : US_PER_DAY;
+    return duration_us < CLOCK_DAY_US ? duration_us : CLOCK_DAY_US;
 }
 
 static bool count(struct rollup *r, struct rollup_key *k, bool timed, int64_t given_us,
