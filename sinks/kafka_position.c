@@ -22,6 +22,8 @@ static rd_kafka_t *open_consumer(const struct kafka_settings *set, struct err *e
                                          "false",
                                          "auto.offset.reset",
                                          "earliest",
+                                         "fetch.wait.max.ms", /* at the end nothing comes */
+                                         "10",
                                          NULL };
     struct kafka_settings plain = *set;
     char topic[256];
