@@ -1,5 +1,7 @@
 #include "collector/recorder/redact.h"
 
+#include <string.h>
+
 #include "collector/recorder/redact_name.h"
 #include "collector/recorder/redact_shape.h"
 
@@ -52,6 +54,7 @@ bool redact_text(struct slice text, struct arena *a, struct slice *ret, uint32_t
 struct redactor {
     struct buf *out;
     struct arena arena; /* texts with their escapes resolved */
+    struct buf joined;  /* an element of an array behind those before it */
     uint32_t erased;
     bool failed;
 };
@@ -143,18 +146,88 @@ static void put_object(struct redactor *r, struct json_value v, bool secret)
     buf_add(r->out, before == '{' ? SLICE("{}") : SLICE("}"));
 }
 
+/*
+ * The elements of an array may be the arguments of a program, or the lines of a
+ * file: ["--password", "x"]. So each is read behind the end of those before it.
+ */
+enum { BEFORE_BYTES = 128 };
+
+struct before {
+    char bytes[BEFORE_BYTES];
+    size_t len;
+};
+
+static void remember(struct before *b, struct slice text)
+{
+    enum { MOST = BEFORE_BYTES - 1 }; /* and a blank */
+    struct slice tail = text.len > MOST ? part(text, text.len - MOST, text.len) : text;
+
+    if (b->len + tail.len > MOST) {
+        size_t dropped = b->len + tail.len - MOST;
+
+        memmove(b->bytes, b->bytes + dropped, b->len - dropped);
+        b->len -= dropped;
+    }
+    if (tail.len > 0) {
+        memcpy(b->bytes + b->len, tail.ptr, tail.len);
+    }
+    b->len += tail.len;
+    b->bytes[b->len++] = ' ';
+}
+
+/* Is text a secret, or has one in it, that it would not be without what stands before it? */
+static bool is_secret_behind(struct redactor *r, const struct before *b, struct slice text)
+{
+    struct span joined = { 0 };
+    struct span alone;
+
+    buf_clear(&r->joined);
+    buf_add(&r->joined, (struct slice){ .ptr = b->bytes, .len = b->len });
+    buf_add(&r->joined, text);
+    while (redact_find(buf_slice(&r->joined), joined.to, &joined)) {
+        if (joined.to > b->len) {
+            return joined.from < b->len || !redact_find(text, 0, &alone) ||
+                   alone.from != joined.from - b->len;
+        }
+    }
+    return false;
+}
+
+/* An element that is one hides as a whole. */
+static bool is_secret_element(struct redactor *r, struct before *b, struct json_value v)
+{
+    struct slice text = v.raw;
+
+    if (v.kind != JSON_KIND_STRING && v.kind != JSON_KIND_NUMBER) {
+        b->len = 0;
+        return false;
+    }
+    if (v.kind == JSON_KIND_STRING && !payload_string(v.raw, &r->arena, &text, NULL)) {
+        r->failed = true;
+        return true;
+    }
+
+    bool hide = b->len > 0 && text.len > 0 && is_secret_behind(r, b, text);
+
+    remember(b, text);
+    return hide;
+}
+
 static void put_array(struct redactor *r, struct json_value v, bool secret)
 {
     struct payload_iter it = payload_iter(v);
     struct json_value value;
-    char before = '[';
+    struct before before = { .len = 0 };
+    char sign = '[';
 
     while (payload_next(&it, NULL, &value) && !r->failed && buf_ok(r->out)) {
-        buf_add_char(r->out, before);
-        put_value(r, value, secret);
-        before = ',';
+        bool hide = secret || is_secret_element(r, &before, value);
+
+        buf_add_char(r->out, sign);
+        put_value(r, value, hide);
+        sign = ',';
     }
-    buf_add(r->out, before == '[' ? SLICE("[]") : SLICE("]"));
+    buf_add(r->out, sign == '[' ? SLICE("[]") : SLICE("]"));
 }
 
 /* As deep as PAYLOAD_MAX_DEPTH at most. */
@@ -242,6 +315,7 @@ void redact_json(struct json_value v, size_t max_bytes, struct buf *out, uint32_
     struct redactor r = { .out = &made, .failed = v.raw.len / TRY_TIMES > max_bytes };
 
     buf_init(&made, max_bytes);
+    buf_init(&r.joined, v.raw.len + BEFORE_BYTES);
     arena_init(&r.arena, TRY_TIMES * max_bytes + ARENA_SPARE);
     if (!r.failed) {
         put_value(&r, v, false);
@@ -259,6 +333,7 @@ void redact_json(struct json_value v, size_t max_bytes, struct buf *out, uint32_
         put_size(&made, v);
     }
     buf_add(out, buf_slice(&made));
+    buf_done(&r.joined);
     arena_clear(&r.arena);
     *ret_erased += r.erased;
 }

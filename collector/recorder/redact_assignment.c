@@ -17,19 +17,10 @@ static size_t skip_blanks(struct slice text, size_t i)
     return redact_span(text, i, " \t");
 }
 
-/* The quote that closes a name: ", ', or \" inside JSON. */
-static size_t skip_name_quote(struct slice text, size_t i)
-{
-    if (redact_at(text, i) == '\\' && redact_at(text, i + 1) == '"') {
-        return i + 2;
-    }
-    return redact_at(text, i) == '"' || redact_at(text, i) == '\'' ? i + 1 : i;
-}
-
 /* What stands behind the name; *ret_value is where its value begins. */
 static enum binding binding_of(struct slice text, const struct run *r, size_t *ret_value)
 {
-    size_t i = skip_name_quote(text, r->to);
+    size_t i = redact_skip_quote(text, r->to);
     bool quoted = i > r->to;
 
     if (redact_at(text, i) == ']') {
@@ -87,39 +78,13 @@ static bool is_header(struct slice text, const struct run *r)
 {
     static const char *const headers[] = { "authorization", "proxy-authorization", "cookie",
                                            "set-cookie" };
-    struct slice name = { .ptr = text.ptr + r->name, .len = r->to - r->name };
 
     for (size_t i = 0; i < sizeof(headers) / sizeof(headers[0]); i++) {
-        if (name.len == strlen(headers[i]) && strncasecmp(name.ptr, headers[i], name.len) == 0) {
+        if (redact_is_word(text, r, headers[i])) {
             return true;
         }
     }
     return false;
-}
-
-/* A value in quotes; without a closing one it ends with the line. */
-static bool find_quoted(struct slice text, size_t from, struct span *ret)
-{
-    bool escaped = redact_at(text, from) == '\\' && redact_at(text, from + 1) == '"';
-    char quote = redact_at(text, escaped ? from + 1 : from);
-
-    if (quote != '"' && quote != '\'') {
-        return false;
-    }
-
-    size_t first = from + (escaped ? 2 : 1);
-    size_t i = first;
-
-    while (i < text.len && text.ptr[i] != '\n') {
-        bool slash = text.ptr[i] == '\\';
-
-        if (escaped ? slash && redact_at(text, i + 1) == '"' : text.ptr[i] == quote) {
-            break;
-        }
-        i += slash && i + 1 < text.len ? 2 : 1;
-    }
-    *ret = (struct span){ .from = first, .to = i < text.len ? i : text.len };
-    return true;
 }
 
 /*
@@ -155,11 +120,16 @@ bool redact_find_assignment(struct slice text, const struct run *r, struct span 
     size_t from = 0;
     enum binding binding = binding_of(text, r, &from);
 
-    if (binding == BOUND_NOT || !is_secret_here(text, r) ||
-        redact_begins_reference(redact_from(text, from))) {
+    if (binding == BOUND_NOT || !is_secret_here(text, r)) {
         return false;
     }
-    if (!find_quoted(text, from, ret)) {
+    if (binding == BOUND_COLON) {
+        from = redact_value_below(text, r, from);
+    }
+    if (redact_begins_reference(redact_from(text, from))) {
+        return false;
+    }
+    if (!redact_find_quoted(text, from, ret)) {
         if (is_header(text, r) && binding == BOUND_COLON) {
             *ret = (struct span){ .from = from, .to = redact_until(text, from, "\r\n\"'") };
         } else if (!find_bare(text, binding, from, ret)) {

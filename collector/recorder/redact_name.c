@@ -139,7 +139,7 @@ static const char *const harmless =
     "policies ttl expiry expires expiration expire lifetime age file filename path paths dir "
     "url uri endpoint endpoints id ids required enabled disabled valid validation status "
     "rotation field fields label min max per rate at scope scopes index position arn ref refs "
-    "version consent banner manager store provider format algorithm algo method mode";
+    "version consent banner manager store provider format algorithm algo method mode stdin";
 
 static bool is_secret_word(const struct word *w, const struct word *before)
 {

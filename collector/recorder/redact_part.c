@@ -34,6 +34,56 @@ size_t redact_span(struct slice text, size_t from, const char *set)
     return i;
 }
 
+bool redact_is_word(struct slice text, const struct run *r, const char *word)
+{
+    size_t len = strlen(word);
+
+    return r->to - r->name == len && strncasecmp(text.ptr + r->name, word, len) == 0;
+}
+
+static bool is_quote(char c)
+{
+    return c == '"' || c == '\'';
+}
+
+size_t redact_skip_quote(struct slice text, size_t i)
+{
+    size_t at = redact_span(text, i, "\\");
+
+    return is_quote(redact_at(text, at)) ? at + 1 : i;
+}
+
+/*
+ * Text that has been quoted n times has 2^n - 1 backslashes before its quotes:
+ * `depth`. A quote with as many, and any number of doubled backslashes before
+ * them, closes the value; with fewer an outer text ends; with more it is content.
+ */
+bool redact_find_quoted(struct slice text, size_t from, struct span *ret)
+{
+    size_t first = redact_skip_quote(text, from);
+    size_t depth = first > from ? first - from - 1 : 0;
+    size_t slashes = 0;
+    size_t i = first;
+
+    if (first == from) {
+        return false;
+    }
+    for (; i < text.len && text.ptr[i] != '\n'; i++) {
+        if (text.ptr[i] == '\\') {
+            slashes++;
+            continue;
+        }
+        if (text.ptr[i] == text.ptr[first - 1] &&
+            (slashes < depth || slashes % (2 * (depth + 1)) == depth)) {
+            i -= slashes < depth ? slashes : depth;
+            break;
+        }
+        slashes = 0;
+    }
+    *ret = (struct span){ .from = first, .to = i };
+    return true;
+}
+
 bool redact_begins_reference(struct slice value)
 {
     static const char *const starts[] = {

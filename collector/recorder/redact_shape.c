@@ -4,8 +4,10 @@
  *
  *     -----BEGIN … PRIVATE KEY-----     a PEM
  *     ghp_…  AKIA…  eyJ….….…           redact_token.c
- *     scheme://user:SECRET@host
- *     Bearer SECRET   -u user:SECRET
+ *     scheme://user:SECRET@host       scheme://SECRET@host
+ *     Bearer SECRET
+ *     -u user:SECRET  mysql -pSECRET  redact_option.c
+ *     <name>SECRET</name>  name: |    redact_block.c
  *     name=SECRET  name: SECRET  --name SECRET     redact_assignment.c
  */
 #include "collector/recorder/redact_shape.h"
@@ -43,6 +45,17 @@ static bool find_pem(struct slice text, const struct run *r, struct span *ret)
     return true;
 }
 
+/* Is what stands alone before the '@' a token? A user's name is short, and in one case. */
+static bool is_user_token(struct slice s)
+{
+    enum { USER_MAX = 15, TOKEN_LEAST = 8 };
+    bool digit = redact_until(s, 0, "0123456789") < s.len;
+    bool lower = redact_until(s, 0, "abcdefghijklmnopqrstuvwxyz") < s.len;
+    bool upper = redact_until(s, 0, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") < s.len;
+
+    return s.len > USER_MAX || (s.len >= TOKEN_LEAST && digit && lower && upper);
+}
+
 /* In scheme://user:SECRET@host the run is the scheme. */
 static bool find_userinfo(struct slice text, const struct run *r, struct span *ret)
 {
@@ -59,21 +72,16 @@ static bool find_userinfo(struct slice text, const struct run *r, struct span *r
     while (at > first && text.ptr[at - 1] != '@') {
         at--;
     }
-    if (at == first || colon + 1 >= at - 1) {
+    if (at == first) {
         return false;
     }
 
-    struct slice password = { .ptr = text.ptr + colon + 1, .len = at - colon - 2 };
+    bool alone = colon + 1 >= at;
+    size_t from = alone ? first : colon + 1;
+    struct slice secret = { .ptr = text.ptr + from, .len = at - 1 - from };
 
-    *ret = (struct span){ .from = colon + 1, .to = at - 1 };
-    return !redact_is_reference(password);
-}
-
-static bool is_word(struct slice text, const struct run *r, const char *word)
-{
-    size_t len = strlen(word);
-
-    return r->to - r->name == len && strncasecmp(text.ptr + r->name, word, len) == 0;
+    *ret = (struct span){ .from = from, .to = at - 1 };
+    return !redact_is_reference(secret) && (!alone || is_user_token(secret));
 }
 
 /* Letters alone are prose: "basic authentication". */
@@ -91,60 +99,16 @@ static bool looks_random(struct slice s)
 /* Bearer SECRET, Basic SECRET. */
 static bool find_scheme(struct slice text, const struct run *r, struct span *ret)
 {
-    if (redact_at(text, r->to) != ' ' ||
-        (!is_word(text, r, "bearer") && !is_word(text, r, "basic"))) {
+    if (!redact_is_word(text, r, "bearer") && !redact_is_word(text, r, "basic")) {
         return false;
     }
 
-    size_t from = r->to;
-
-    while (redact_at(text, from) == ' ') {
-        from++;
-    }
-
+    size_t from = redact_span(text, r->to, " \t");
     size_t to = redact_until(text, from, " \t\r\n\"'<>`\\,;()[]{}|&");
     struct slice value = { .ptr = text.ptr + from, .len = to - from };
 
     *ret = (struct span){ .from = from, .to = to };
     return from > r->to && looks_random(value);
-}
-
-/* curl -u user:SECRET, --user user:SECRET; but a uid and a gid are none. */
-static bool find_login(struct slice text, const struct run *r, struct span *ret)
-{
-    size_t dashes = r->name - r->from;
-    bool option = (dashes == 1 && is_word(text, r, "u")) ||
-                  (dashes == 2 && (is_word(text, r, "user") || is_word(text, r, "proxy-user")));
-    char behind_name = redact_at(text, r->to);
-
-    if (!option || (behind_name != ' ' && behind_name != '=')) {
-        return false;
-    }
-
-    size_t from = r->to + 1;
-    char quote = redact_at(text, from);
-
-    if (quote == '"' || quote == '\'') {
-        from++;
-    }
-
-    size_t colon = redact_until(text, from, ":= \t\r\n\"'");
-
-    if (redact_at(text, colon) != ':' || redact_begins_reference(redact_from(text, colon + 1))) {
-        return false;
-    }
-
-    size_t end = redact_until(text, colon, " \t\r\n\"'");
-
-    *ret = (struct span){ .from = colon + 1, .to = end };
-    if (colon + 1 == end) {
-        return false;
-    }
-
-    struct slice password = { .ptr = text.ptr + colon + 1, .len = end - colon - 1 };
-    bool number = redact_span(password, 0, "0123456789") == password.len;
-
-    return !number && !redact_is_reference(password);
 }
 
 /* Most runs are words of prose, and end here: nothing binds them, and they are no token. */
@@ -154,7 +118,8 @@ static bool may_be_more(struct slice text, const struct run *r)
     size_t i = r->to;
     char next = redact_at(text, i);
 
-    if (r->to - r->from >= TOKEN_LEAST || r->name > r->from) {
+    if (r->to - r->from >= TOKEN_LEAST || r->name > r->from ||
+        (r->from > 0 && (text.ptr[r->from - 1] == '<' || text.ptr[r->from - 1] == ':'))) {
         return true;
     }
     while (next == ' ' || next == '\t') {
@@ -167,6 +132,7 @@ static bool may_be_more(struct slice text, const struct run *r)
     case '\'':
     case '\\':
     case ']':
+    case '>':
         return true;
     case '.':
     case '~':
@@ -179,7 +145,15 @@ static bool may_be_more(struct slice text, const struct run *r)
 static bool find_in_run(struct slice text, const struct run *r, struct span *ret)
 {
     static bool (*const finders[])(struct slice, const struct run *, struct span *) = {
-        find_pem, redact_find_token, find_userinfo, find_scheme, find_login, redact_find_assignment,
+        find_pem,
+        redact_find_token,
+        find_userinfo,
+        find_scheme,
+        redact_find_login,
+        redact_find_option,
+        redact_find_element,
+        redact_find_block,
+        redact_find_assignment,
     };
 
     if (!may_be_more(text, r)) {
