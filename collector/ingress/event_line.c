@@ -118,6 +118,15 @@ static bool require_host(enum record_source source, struct err *err)
     return source == SOURCE_HOST ? true : err_set(err, ERR_INVALID, "source: must be \"host\"");
 }
 
+/* A host speaks for itself, and not for another machine. */
+static bool check_head(const struct record_head *head, const char *collector, struct err *err)
+{
+    return slice_equal(head->collector, slice_from_cstr(collector))
+               ? true
+               : err_set(err, ERR_INVALID, "collector: must be \"%s\", whom the line was sent to",
+                         collector);
+}
+
 static bool check_tool(const struct tool_execution *t, struct err *err)
 {
     if (t->phase == PHASE_NONE) {
@@ -223,34 +232,76 @@ static bool redact_value(struct slice *json, struct arena *a, uint32_t *erased, 
     return true;
 }
 
-static bool read_tool(struct slice json, struct arena *a, struct buf *out, struct err *err)
+/*
+ * What a host writes freely: every text and every JSON of the table's rows. Words
+ * and numbers are no place for a secret; a plain id has the shape of none.
+ */
+static bool redact_fields(const struct fields *f, void *object, struct arena *a, uint32_t *erased,
+                          struct err *err)
+{
+    for (size_t i = 0; i < f->n; i++) {
+        struct slice *text = (void *)((char *)object + f->rows[i].offset);
+
+        switch (f->rows[i].kind) {
+        case FIELD_TEXT:
+            redact_in_place(text, a, erased);
+            break;
+        case FIELD_REASON: /* begins with its text */
+            redact_in_place(&((struct cut_text *)(void *)text)->text, a, erased);
+            break;
+        case FIELD_JSON:
+        case FIELD_ARRAY:
+        case FIELD_OBJECT:
+            if (!redact_value(text, a, erased, err)) {
+                return false;
+            }
+            break;
+        case FIELD_REASON_CHARS:
+        case FIELD_WORD:
+        case FIELD_BOOL:
+        case FIELD_U32:
+        case FIELD_U64:
+        case FIELD_I32:
+        case FIELD_I64:
+        case FIELD_TIME:
+        case FIELD_PAYLOAD:
+        case FIELD_HOOKS:
+            break;
+        }
+    }
+    return true;
+}
+
+static bool read_tool(struct slice json, const char *collector, struct arena *a, struct buf *out,
+                      struct err *err)
 {
     struct tool_execution t;
     uint32_t erased = 0;
 
-    if (!decode_tool_execution(json, a, &t, err) || !check_tool(&t, err) ||
-        !redact_value(&t.tool_input, a, &erased, err) ||
-        !redact_value(&t.tool_output, a, &erased, err)) {
+    if (!decode_tool_execution(json, a, &t, err) || !check_head(&t.head, collector, err) ||
+        !check_tool(&t, err) || !redact_fields(&tool_execution_fields, &t, a, &erased, err)) {
         return false;
     }
     encode_tool_execution(&t, out);
     return true;
 }
 
-static bool read_evaluation(struct slice json, struct arena *a, struct buf *out, struct err *err)
+static bool read_evaluation(struct slice json, const char *collector, struct arena *a,
+                            struct buf *out, struct err *err)
 {
     struct evaluation e;
     uint32_t erased = 0;
 
-    if (!decode_evaluation(json, a, &e, err) || !check_evaluation(&e, err) ||
-        !redact_value(&e.payload.captured, a, &erased, err)) {
+    if (!decode_evaluation(json, a, &e, err) || !check_head(&e.head, collector, err) ||
+        !check_evaluation(&e, err) || !redact_fields(&evaluation_fields, &e, a, &erased, err) ||
+        !redact_fields(&payload_fields, &e.payload, a, &erased, err)) {
         return false;
     }
     count_hooks(&e);
-    redact_in_place(&e.reason.text, a, &erased);
     for (size_t i = 0; i < e.n_hooks; i++) {
-        redact_in_place(&e.hooks[i].reason.text, a, &erased);
-        redact_in_place(&e.hooks[i].stderr_tail, a, &erased);
+        if (!redact_fields(&execution_fields, &e.hooks[i], a, &erased, err)) {
+            return false;
+        }
     }
     e.payload.erased += erased;
     encode_evaluation(&e, out);
@@ -284,8 +335,8 @@ bool event_line_read(struct slice line, const char *collector, struct arena *a, 
     }
 
     /* What was decoded points into `whole` until it has been encoded again. */
-    bool ok = tool ? read_tool(buf_slice(&whole), a, out, err)
-                   : read_evaluation(buf_slice(&whole), a, out, err);
+    bool ok = tool ? read_tool(buf_slice(&whole), collector, a, out, err)
+                   : read_evaluation(buf_slice(&whole), collector, a, out, err);
 
     if (ok && !buf_ok(out)) {
         ok = err_set(err, ERR_TOO_BIG, "the record is longer than %d bytes", RECORD_MAX_BYTES);

@@ -4,6 +4,9 @@
 
 enum { OLDEST_SCHEMA = RECORD_SCHEMA > 1 ? RECORD_SCHEMA - 1 : 1 };
 
+/* No record's time; 0 is one: a clock that was never set begins at 1970. */
+static const int64_t NO_TIME_US = INT64_MIN;
+
 static bool check_schema(struct json_value record, struct err *err)
 {
     int64_t schema;
@@ -52,7 +55,7 @@ static bool check_head(const struct record_head *head, struct err *err)
     if (!id_valid(head->id)) {
         return err_set(err, ERR_INVALID, "id: a UUID is expected");
     }
-    if (head->time_us == 0) {
+    if (head->time_us == NO_TIME_US) {
         return err_set(err, ERR_INVALID, "time: is missing");
     }
     return true;
@@ -78,7 +81,10 @@ static bool open_as(enum record_type expected, struct slice json, struct json_va
 static bool fill(const struct fields *f, struct json_value object, struct arena *a, void *ret,
                  struct err *err)
 {
-    return fields_decode(f, &object, ret, a, err) && check_head(ret, err);
+    struct record_head *head = ret;
+
+    head->time_us = NO_TIME_US;
+    return fields_decode(f, &object, ret, a, err) && check_head(head, err);
 }
 
 bool decode_head(struct slice json, struct arena *a, enum record_type *ret_type,

@@ -56,17 +56,39 @@ static void what_the_host_says_of_itself_stays(void **state)
     (void)state;
     assert_true(
         reads("{\"type\":\"hook_evaluation\",\"schema\":1,"
-              "\"id\":\"01a22d0c-d0f3-7000-af91-dd1797f5af35\",\"collector\":\"other\","
+              "\"id\":\"01a22d0c-d0f3-7000-af91-dd1797f5af35\",\"collector\":\"box\","
               "\"time\":\"2026-01-02T03:04:05Z\",\"source\":\"host\",\"contract\":\"sre\","
               "\"thread_id\":\"t\",\"hook_event_type\":\"Stop\",\"final_decision\":\"deny\","
               "\"reason\":\"no\",\"hooks\":[{\"hook_name\":\"h\",\"decision\":\"deny\"}]}"));
     assert_int_equal(type, RECORD_HOOK_EVALUATION);
     assert_true(decode_evaluation(buf_slice(&record), &arena, &e, &err));
     assert_true(slice_equal(e.head.id, SLICE("01a22d0c-d0f3-7000-af91-dd1797f5af35")));
-    assert_true(slice_equal(e.head.collector, SLICE("other")));
+    assert_true(slice_equal(e.head.collector, SLICE("box")));
     assert_int_equal(e.final_decision, DECISION_DENY);
     assert_int_equal(e.n_hooks, 1);
 }
+
+static void the_first_moment_of_1970_is_a_time(void **state)
+{
+    struct tool_execution t;
+
+    (void)state;
+    assert_true(reads("{\"type\":\"tool_execution\",\"phase\":\"start\",\"thread_id\":\"t\","
+                      "\"tool_name\":\"x\",\"time\":\"1970-01-01T00:00:00Z\"}"));
+    assert_true(decode_tool_execution(buf_slice(&record), &arena, &t, &err));
+    assert_int_equal(t.head.time_us, 0);
+}
+
+#define PASSED                                                                \
+    "{\"type\":\"hook_evaluation\",\"contract\":\"sre\",\"thread_id\":\"t\"," \
+    "\"hook_event_type\":\"Stop\",\"final_decision\":\"pass\""
+#define FREE_EVALUATION(key) PASSED ",\"" key "\":\"password=hunter2\"}"
+#define FREE_HOOK(key)                                                           \
+    PASSED ",\"hooks\":[{\"hook_name\":\"h\",\"decision\":\"pass\",\"" key "\":" \
+           "\"password=hunter2\"}]}"
+#define FREE_TOOL(key)                                                                        \
+    "{\"type\":\"tool_execution\",\"phase\":\"end\",\"thread_id\":\"t\",\"tool_name\":\"x\"," \
+    "\"" key "\":\"password=hunter2\"}"
 
 static void secrets_are_taken_out(void **state)
 {
@@ -81,13 +103,36 @@ static void secrets_are_taken_out(void **state)
         "{\"type\":\"hook_evaluation\",\"contract\":\"sre\",\"thread_id\":\"t\","
         "\"hook_event_type\":\"Stop\",\"final_decision\":\"pass\",\"hooks\":[{\"hook_name\":\"h\","
         "\"decision\":\"pass\",\"stderr_tail\":\"Authorization: Bearer hunter2hunter2\"}]}",
+        FREE_TOOL("call_id"),
+        FREE_TOOL("contract"),
+        FREE_TOOL("dispatch_id"),
+        FREE_TOOL("sub_agent_name"),
+        FREE_TOOL("skills_loaded"),
+        FREE_TOOL("skill_source"),
+        FREE_EVALUATION("run_id"),
+        FREE_EVALUATION("call_id"),
+        FREE_EVALUATION("user_id"),
+        FREE_EVALUATION("agent_name"),
+        FREE_EVALUATION("task_id"),
+        FREE_EVALUATION("execution_kind"),
+        FREE_EVALUATION("tool_name"),
+        FREE_EVALUATION("allowing_hook"),
+        FREE_EVALUATION("config_digest"),
+        FREE_HOOK("matcher"),
+        FREE_HOOK("exception_type"),
+        FREE_HOOK("fail_mode"),
+        FREE_HOOK("reason"),
+        PASSED ",\"payload\":{\"bytes\":1,\"keys\":[\"--password\",\"hunter2\"]}}",
+        PASSED ",\"payload\":{\"bytes\":1,\"sha256\":\"password=hunter2\"}}",
+        PASSED ",\"payload\":{\"bytes\":1,\"captured\":{\"token\":\"hunter2\"}}}",
     };
 
     (void)state;
     for (size_t i = 0; i < COUNT_OF(lines); i++) {
-        assert_true(reads(lines[i]));
-        assert_null(strstr(buf_cstr(&record), "hunter2"));
-        assert_non_null(strstr(buf_cstr(&record), "redacted"));
+        if (!reads(lines[i]) || strstr(buf_cstr(&record), "hunter2") ||
+            !strstr(buf_cstr(&record), "redacted")) {
+            fail_msg("%s\nbecame %s", lines[i], buf_cstr(&record));
+        }
     }
 }
 
@@ -110,6 +155,10 @@ static void a_line_that_is_no_record_of_a_host_is_refused_by_its_key(void **stat
         { TOOL ",\"hooks\":[]}", "hooks" },
         { TOOL ",\"source\":\"dispatcher\"}", "source: must be \"host\"" },
         { TOOL ",\"id\":\"7\"}", "id: " },
+        { TOOL ",\"id\":\"\"}", "id: a UUID is expected" },
+        { TOOL ",\"collector\":\"other\"}", "collector: must be \"box\"" },
+        { EVALUATION ",\"collector\":\"other\",\"final_decision\":\"pass\"}",
+          "collector: must be \"box\"" },
         { TOOL ",\"schema\":99}", "schema: " },
         { TOOL ",\"time\":\"today\"}", "time" },
         { TOOL ",\"tool_succeeded\":\"yes\"}", "tool_succeeded" },
@@ -153,6 +202,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         FRESH(what_is_absent_is_filled_in),
         FRESH(what_the_host_says_of_itself_stays),
+        FRESH(the_first_moment_of_1970_is_a_time),
         FRESH(secrets_are_taken_out),
         FRESH(a_line_that_is_no_record_of_a_host_is_refused_by_its_key),
         FRESH(a_record_over_the_limit_is_refused),
