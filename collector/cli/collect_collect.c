@@ -48,6 +48,7 @@ struct role {
     struct process_options process;
     struct sets sets;
     struct journal *journal;
+    struct journal_recovery found; /* by the journal when it was opened */
     struct inflight *inflight;
     struct recorder *recorder;
     struct ingress *ingress;
@@ -93,7 +94,7 @@ static enum capture capture_of(const struct config *c)
 static bool open_journal(struct role *role, struct err *err)
 {
     const struct config *c = role->config;
-    struct journal_recovery found;
+    const struct journal_recovery *found = &role->found;
     const struct journal_options o = {
         .state_dir = c->state,
         .role = "collect",
@@ -107,13 +108,13 @@ static bool open_journal(struct role *role, struct err *err)
         .queue_bytes = QUEUE_BYTES,
     };
 
-    if (!journal_open(&o, &role->journal, &found, err)) {
+    if (!journal_open(&o, &role->journal, &role->found, err)) {
         return false;
     }
-    if (found.cut_bytes > 0 || found.damaged > 0 || found.moved) {
+    if (found->cut_bytes > 0 || found->damaged > 0 || found->moved) {
         log_warn("journal recovered; a new one was begun where something was cut",
-                 log_i64("cut_bytes", (int64_t)found.cut_bytes),
-                 log_i64("damaged", (int64_t)found.damaged), log_i64("moved", found.moved));
+                 log_i64("cut_bytes", (int64_t)found->cut_bytes),
+                 log_i64("damaged", (int64_t)found->damaged), log_i64("moved", found->moved));
     }
     return true;
 }
@@ -159,6 +160,21 @@ static bool make_work_dir(struct role *role, struct err *err)
     }
     fs_remove_tree(role->work_dir);
     return make_folder(role->work_dir, err);
+}
+
+/* That a signing key is gone is for auditors to know: the journal before this one ends unsealed. */
+static void record_lost_key(struct role *role)
+{
+    char details[64];
+    struct err err;
+
+    if (role->found.key_lost[0] == '\0') {
+        return;
+    }
+    (void)snprintf(details, sizeof(details), "{\"key_id\":\"%s\"}", role->found.key_lost);
+    if (!recorder_admin(role->recorder, "key_lost", "collect", slice_from_cstr(details), &err)) {
+        log_error("loss of a key not recorded", log_str("err", err.text));
+    }
 }
 
 static bool listen_all(struct role *role, struct err *err)
@@ -237,6 +253,7 @@ static bool start(struct role *role, struct err *err)
         !make_work_dir(role, err)) {
         return false;
     }
+    record_lost_key(role);
     reload_record_all(&role->sets, role->recorder);
     return listen_all(role, err);
 }

@@ -1,8 +1,11 @@
 #include "collector/journal/adopt.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
+#include "collector/base/log.h"
+#include "collector/journal/missing.h"
 #include "collector/journal/recovery.h"
 
 /* The journal that a role wrote last, as far as its files tell. */
@@ -46,13 +49,29 @@ static uint64_t generation_of(const struct journal *j, const char *dir, struct s
     return generation_in_heads(j, dir, id);
 }
 
-/* A journal without segments is the rest of one that was being removed. */
-static bool is_empty(const struct journal *j, const char *dir)
+/* What is left of a journal. */
+enum rest {
+    REST_SEGMENTS,
+    REST_NOTHING, /* it was being removed, and no record is missed */
+    REST_MISSED,  /* no segment, but a mark that tells of records, or cannot be believed */
+};
+
+static enum rest look(const struct journal *j, const char *dir, struct missing *ret)
 {
     CLEANUP(folder_segments_done) struct folder_segments s = { 0 };
+    CLEANUP(mark_close) struct mark mark = { 0 };
     struct err err;
+    bool listed = folder_segments(j->io, dir, &s, &err);
+    bool marked = mark_open(j->io, dir, false, &mark, &err);
 
-    return folder_segments(j->io, dir, &s, &err) && s.n == 0;
+    *ret = missing_before(&mark, &s);
+    if (!listed || s.n > 0) {
+        return REST_SEGMENTS;
+    }
+    if (marked && mark_sound(&mark)) {
+        return missing_count(*ret) > 0 ? REST_MISSED : REST_NOTHING;
+    }
+    return !marked && err.code == ERR_NOT_FOUND ? REST_NOTHING : REST_MISSED;
 }
 
 /* The journal in use: the highest generation. */
@@ -66,11 +85,12 @@ static bool find_last(struct journal *j, struct candidate *ret, bool *ret_found,
     }
     for (size_t i = 0; i < all.n; i++) {
         struct candidate c = { .id = all.ids[i] };
+        struct missing ignored;
 
         if (!folder_path(&c.dir, err, "%s/%s", j->role_dir.text, c.id.text)) {
             return false;
         }
-        if (is_empty(j, c.dir.text)) {
+        if (look(j, c.dir.text, &ignored) == REST_NOTHING) {
             folder_remove(j->io, c.dir.text);
             continue;
         }
@@ -227,6 +247,19 @@ static void count(struct journal *j, uint64_t n, const char *cause)
     losses_add(&j->losses, n, cause, j->io->now_us(j->io->ctx));
 }
 
+/* No frame can be read: of how many, the mark may know. */
+static void count_all(struct journal *j, struct journal_recovery *ret)
+{
+    struct missing m;
+
+    if (look(j, j->dir.text, &m) == REST_MISSED && missing_count(m) > 0) {
+        ret->missing = missing_count(m);
+        count(j, ret->missing, "missing");
+    } else {
+        count(j, 0, "damage");
+    }
+}
+
 /* What is not there any more, and whether the journal can go on under its id. */
 static bool count_missing(struct journal *j, struct left left, const struct recovery *r)
 {
@@ -246,27 +279,37 @@ static bool recover(struct journal *j, struct journal_recovery *ret, struct err 
 {
     struct left left = how_left(j);
     struct recovery r = { 0 };
+    char key[KEY_ID_SIZE] = "";
 
+    static_assert(sizeof(key) == sizeof(ret->key_lost), "a key's id");
     if (!birth_seal(j, &j->id, &j->sealing, err)) {
         return false;
     }
 
-    bool readable =
-        recovery_read(j->io, j->dir.text, id_slice(&j->id), &j->mark, j->sealing, &r, err);
+    bool readable = recovery_read(j->io, j->dir.text, id_slice(&j->id),
+                                  mark_sound(&j->mark) ? &j->mark : NULL, j->sealing, &r, err);
 
     losses_load(&j->losses, &j->mark, r.last_seq, j->io->now_us(j->io->ctx));
     ret->moved = left.moved;
-    if (left.ended || left.moved) {
+    if (left.moved) {
         return birth_begin(j, err);
     }
     if (!readable) {
-        count(j, 0, "damage");
+        count_all(j, ret);
+        return birth_begin(j, err);
+    }
+    if (left.ended) {
         return birth_begin(j, err);
     }
     ret->cut_bytes = r.cut_bytes;
     ret->damaged = r.damaged;
     if (count_missing(j, left, &r)) {
-        return go_on(j, &r, err);
+        if (sealing_can_go_on(j->sealing, key)) {
+            return go_on(j, &r, err);
+        }
+        memcpy(ret->key_lost, key, sizeof(key));
+        log_warn("the key that signed the journal is lost, another one signs a new journal",
+                 log_str("key", key), log_str("journal", j->id.text));
     }
     return cut(j, &r, err) && birth_begin(j, err);
 }
@@ -277,6 +320,62 @@ static bool sync_names(struct journal *j, struct err *err)
     if (j->io->sync_dir(j->io->ctx, j->role_dir.text) < 0 ||
         j->io->sync_dir(j->io->ctx, j->dir.text) < 0) {
         return err_errno(err, errno, "fsync folder %s", j->dir.text);
+    }
+    return true;
+}
+
+/* The loss of a journal without segments is in our mark: do not count it again. */
+static void settle_missed(struct journal *j, const char *dir, struct missing m)
+{
+    CLEANUP(mark_close) struct mark mark = { 0 };
+    struct err err;
+
+    if (missing_count(m) == 0) {
+        folder_remove(j->io, dir);
+    } else if (mark_open(j->io, dir, true, &mark, &err)) {
+        mark_set_retired(&mark, m.to + 1);
+        (void)!mark_sync(&mark, &err); /* else it is counted twice rather than never */
+    }
+}
+
+/*
+ * Journals whose segments are gone. Where some are left, readers tell of the others
+ * where they stand; of one without any nobody would: it is counted here. That of
+ * `adopted` is counted already.
+ */
+static bool tell_missing(struct journal *j, const struct id *adopted, struct err *err)
+{
+    CLEANUP(folder_journals_done) struct folder_journals all = { 0 };
+
+    if (!folder_journals(j->io, j->role_dir.text, &all, err)) {
+        return false;
+    }
+    for (size_t i = 0; i < all.n; i++) {
+        struct folder_path dir;
+        struct missing m;
+
+        if (!folder_path(&dir, err, "%s/%s", j->role_dir.text, all.ids[i].text)) {
+            return false;
+        }
+
+        enum rest rest = look(j, dir.text, &m);
+
+        if (missing_count(m) > 0 || rest == REST_MISSED) {
+            log_error("segments of the journal are missing, and were not retired",
+                      log_str("journal", all.ids[i].text), log_i64("from", (int64_t)m.from),
+                      log_i64("to", (int64_t)m.to));
+        }
+        if (rest != REST_MISSED) {
+            continue;
+        }
+        if (strcmp(all.ids[i].text, adopted->text) != 0) {
+            count(j, missing_count(m), "missing");
+            losses_save(&j->losses, &j->mark);
+            if (!mark_sync(&j->mark, err)) {
+                return false;
+            }
+        }
+        settle_missed(j, dir.text, m);
     }
     return true;
 }
@@ -302,5 +401,5 @@ bool adopt_last(struct journal *j, struct journal_recovery *ret, struct err *err
         return false;
     }
     end_others(j);
-    return true;
+    return tell_missing(j, &c.id, err);
 }

@@ -63,6 +63,10 @@ struct journal_recovery {
     uint64_t cut_bytes; /* torn tail that was cut */
     uint64_t damaged;   /* frames quarantined, reported as a gap */
     bool moved;         /* the folder is a copy: a new journal was begun */
+    uint64_t missing;   /* frames whose segments are gone, reported as a gap */
+    /* The id of the key that signed last, when it is not there any more: a new journal was begun,
+     * with another key; else "". */
+    char key_lost[17];
 };
 
 /*

@@ -5,7 +5,7 @@
 
 #include "collector/base/mem.h"
 #include "collector/journal/folder.h"
-#include "collector/journal/mark.h"
+#include "collector/journal/missing.h"
 #include "collector/journal/reader.h"
 
 /* What has been found so far. */
@@ -18,7 +18,7 @@ struct found {
     bool failed;
 };
 
-/* Fill what the journal's own files tell; false when it has no segment (any more). */
+/* Fill what the journal's own files tell; false when there is nothing of it (any more). */
 static bool describe(struct found *found, struct journal_info *info)
 {
     CLEANUP(folder_segments_done) struct folder_segments s = { 0 };
@@ -28,15 +28,12 @@ static bool describe(struct found *found, struct journal_info *info)
         found->failed = true;
         return false;
     }
-    if (s.n == 0) {
-        return false;
-    }
-    info->first_seq = s.first[0];
     if (mark_open(found->io, info->dir, false, &mark, &found->err)) {
         info->durable_seq = mark_durable(&mark);
         info->open = mark_state(&mark) == FORMAT_MARK_OPEN;
     }
-    return true;
+    info->first_seq = s.n > 0 ? s.first[0] : missing_before(&mark, &s).from;
+    return info->first_seq > 0;
 }
 
 static bool add_journals_of(void *arg, const char *role)

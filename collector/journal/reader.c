@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "collector/base/mem.h"
-#include "collector/journal/mark.h"
+#include "collector/journal/missing.h"
 #include "collector/journal/reader_impl.h"
 #include "collector/journal/walk.h"
 
@@ -16,11 +16,18 @@ struct journal_reader {
     uint64_t seen;    /* the durable sequence and the state that the caller knows of */
     uint32_t seen_state;
     uint64_t retired_from; /* from_seq was older than what is kept: told once, then 0 */
+    uint64_t missing_from; /* what follows is gone, and was not retired: as above */
+    bool trusts;           /* the mark was sound once */
 };
 
+/* A mark that cannot be believed says nothing: then all that is there counts, as without one. */
 uint64_t journal_reader_durable(struct journal_reader *r)
 {
-    return r->mark.at ? mark_durable(&r->mark) : UINT64_MAX;
+    if (r->mark.at && mark_sound(&r->mark)) {
+        r->trusts = true;
+        return mark_durable(&r->mark);
+    }
+    return r->trusts ? r->durable : UINT64_MAX;
 }
 
 /* The journal's id is the name of its folder. */
@@ -40,6 +47,29 @@ static bool id_of(const char *dir, struct slice *ret, struct err *err)
                           : err_set(err, ERR_INVALID, "%s is not the folder of a journal", dir);
 }
 
+/* Of what is not there any more: which part is retired, and which is lost. */
+static bool look_before(struct journal_reader *r, const char *dir, uint64_t from_seq,
+                        struct err *err)
+{
+    CLEANUP(folder_segments_done) struct folder_segments s = { 0 };
+
+    if (!folder_segments(r->io, dir, &s, err)) {
+        return false;
+    }
+
+    struct missing m = missing_before(&r->mark, &s);
+
+    if (s.n == 0 || r->walk.next_seq <= from_seq) {
+        return true;
+    }
+    r->retired_from = r->walk.next_seq;
+    if (m.from > 0 && m.to + 1 == r->walk.next_seq) {
+        r->missing_from = m.from > from_seq ? m.from : from_seq;
+        r->retired_from = m.from > from_seq ? m.from : 0;
+    }
+    return true;
+}
+
 bool reader_open(const struct journal_io *io, const char *dir, uint64_t from_seq,
                  struct journal_reader **ret, struct err *err)
 {
@@ -55,11 +85,10 @@ bool reader_open(const struct journal_io *io, const char *dir, uint64_t from_seq
     r->walk = WALK_NONE;
     from_seq = from_seq > 0 ? from_seq : 1;
     if ((!mark_open(io, dir, false, &r->mark, err) && err->code == ERR_IO) ||
-        !walk_open(io, dir, id, from_seq, &r->walk, err)) {
+        !walk_open(io, dir, id, from_seq, &r->walk, err) || !look_before(r, dir, from_seq, err)) {
         journal_reader_close(r);
         return false;
     }
-    r->retired_from = r->walk.next_seq > from_seq ? r->walk.next_seq : 0;
     *ret = r;
     return true;
 }
@@ -85,6 +114,9 @@ static enum journal_read at_the_end(struct journal_reader *r)
     if (!r->mark.at) {
         return JOURNAL_READ_ENDED;
     }
+    if (!r->trusts) {
+        return JOURNAL_READ_WAIT;
+    }
 
     uint32_t state = mark_state(&r->mark);
 
@@ -103,8 +135,8 @@ static enum journal_read pass_damage(struct journal_reader *r, struct journal_fr
     uint64_t bad = r->walk.next_seq;
 
     if (!walk_skip(&r->walk, err) || r->walk.next_seq - 1 > r->durable) {
-        if (!r->mark.at) {
-            return JOURNAL_READ_ENDED; /* a torn tail, as far as anybody can tell */
+        if (!r->trusts) {
+            return at_the_end(r); /* a torn tail, as far as anybody can tell */
         }
         r->walk.next_seq = r->durable + 1;
     }
@@ -136,6 +168,11 @@ enum journal_read journal_reader_next(struct journal_reader *r, struct journal_f
         *ret = (struct journal_frame){ .seq = r->retired_from };
         r->retired_from = 0;
         return JOURNAL_READ_RETIRED;
+    }
+    if (r->missing_from > 0) {
+        *ret = (struct journal_frame){ .seq = r->missing_from };
+        r->missing_from = 0;
+        return JOURNAL_READ_DAMAGED;
     }
     if (r->walk.next_seq > r->durable && !look_again(r, err)) {
         return JOURNAL_READ_ERROR;

@@ -23,7 +23,7 @@ struct recovery {
 };
 
 /*
- * Read the journal in `dir`. `mark` may be NULL when it could not be opened. Each
+ * Read the journal in `dir`. `mark` may be NULL when it says nothing. Each
  * valid frame that is kept goes to `sealing`, unless it is NULL. Nothing is changed.
  * Errors: ERR_NOT_FOUND when there is no segment; ERR_IO.
  */

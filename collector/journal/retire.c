@@ -6,6 +6,7 @@
 /* One journal of the role that is looked through. */
 struct retiring {
     struct journal *j;
+    struct mark mark;
     struct folder_path dir;
     unsigned char id[FORMAT_ID_BYTES];
     uint64_t needed; /* lowest sequence that some sink still needs */
@@ -35,12 +36,23 @@ static bool is_old(const struct retiring *r, int64_t since_us)
     return since_us <= now_us && now_us - since_us >= r->j->keep_ms * 1000;
 }
 
+/* Say in the mark that what is before `seq` goes on purpose: what else is missing is lost. */
+static bool tell(struct retiring *r, uint64_t seq)
+{
+    struct err err;
+
+    if (mark_retired(&r->mark) < seq) {
+        mark_set_retired(&r->mark, seq);
+    }
+    return mark_sync(&r->mark, &err);
+}
+
 /*
  * Remove segments from the oldest on, until one is still needed. A segment is as
  * old as the beginning of the one behind it; the last of a journal that has
  * ended, as its own beginning.
  */
-static bool retire_segments(const struct retiring *r, const struct folder_segments *s)
+static bool retire_segments(struct retiring *r, const struct folder_segments *s)
 {
     for (size_t i = 0; i < s->n; i++) {
         bool last = i + 1 == s->n;
@@ -50,7 +62,7 @@ static bool retire_segments(const struct retiring *r, const struct folder_segmen
 
         if ((last && r->in_use) || r->needed < behind ||
             !is_old(r, begun_us(r, last ? s->first[i] : s->first[i + 1])) ||
-            !folder_segment_path(r->dir.text, s->first[i], &path, &err) ||
+            !folder_segment_path(r->dir.text, s->first[i], &path, &err) || !tell(r, behind) ||
             r->j->io->unlink(r->j->io->ctx, path.text) < 0) {
             return false;
         }
@@ -61,18 +73,17 @@ static bool retire_segments(const struct retiring *r, const struct folder_segmen
 static void retire_journal(struct retiring *r)
 {
     CLEANUP(folder_segments_done) struct folder_segments s = { 0 };
-    CLEANUP(mark_close) struct mark mark = { 0 };
     struct err err;
 
-    if (!mark_open(r->j->io, r->dir.text, false, &mark, &err) ||
-        !folder_segments(r->j->io, r->dir.text, &s, &err)) {
+    if (!mark_open(r->j->io, r->dir.text, true, &r->mark, &err)) {
         return;
     }
-    r->in_use = r->in_use || mark_state(&mark) != FORMAT_MARK_ENDED;
-    r->durable = mark_durable(&mark);
-    if (retire_segments(r, &s)) {
+    r->in_use = r->in_use || mark_state(&r->mark) != FORMAT_MARK_ENDED;
+    r->durable = mark_durable(&r->mark);
+    if (folder_segments(r->j->io, r->dir.text, &s, &err) && s.n > 0 && retire_segments(r, &s)) {
         folder_remove(r->j->io, r->dir.text);
     }
+    mark_close(&r->mark);
 }
 
 void journal_retire(struct journal *j, uint64_t (*past)(void *ctx, struct slice journal_id),

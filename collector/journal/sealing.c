@@ -106,10 +106,10 @@ uint64_t sealing_last(const struct sealing *s, struct slice *ret_checkpoint)
 }
 
 /*
- * The key that the last checkpoint leaves in force, where it is not ours: a rotation
- * was interrupted. Where it is nowhere, ours signs on, and verify tells.
+ * Take the key that the last checkpoint leaves in force, where it is not ours: a
+ * rotation was interrupted. False: it is nowhere; *ret_key_id tells which it was.
  */
-static void follow_rotation(struct sealing *s)
+bool sealing_can_go_on(struct sealing *s, char ret_key_id[KEY_ID_SIZE])
 {
     CLEANUP(arena_clear) struct arena a;
     struct checkpoint last;
@@ -120,17 +120,20 @@ static void follow_rotation(struct sealing *s)
     if (s->o.fixed_key || s->checkpoint_seq == 0 ||
         !checkpoint_read(buf_slice(&s->checkpoint), &a, &last, &err) ||
         strcmp(checkpoint_key_in_force(&last), key_id(s->key)) == 0) {
-        return;
+        return true;
     }
-    if (key_open(s->o.state_dir, s->o.role, checkpoint_key_in_force(&last), &key, &err)) {
+    memcpy(ret_key_id, checkpoint_key_in_force(&last), KEY_ID_SIZE);
+    if (key_open(s->o.state_dir, s->o.role, ret_key_id, &key, &err)) {
         key_free(s->key);
         s->key = key;
     }
+    return strcmp(ret_key_id, key_id(s->key)) == 0;
 }
 
 bool sealing_make(struct sealing *s, uint64_t seq, int64_t now_us, struct buf *out, struct err *err)
 {
     (void)seq;
+    char ignored[KEY_ID_SIZE];
     struct checkpoint c = {
         .id = id_new(),
         .collector = slice_from_cstr(s->o.collector),
@@ -146,7 +149,7 @@ bool sealing_make(struct sealing *s, uint64_t seq, int64_t now_us, struct buf *o
     if (c.has_previous) {
         c.previous = digest_of(buf_slice(&s->checkpoint));
     }
-    follow_rotation(s);
+    (void)!sealing_can_go_on(s, ignored); /* else ours signs on, and verify tells */
     if (s->o.rotate && !s->o.fixed_key && !s->next) {
         if (!key_make_next(s->o.state_dir, s->o.role, &s->next, err)) {
             return false;

@@ -10,6 +10,7 @@
 #include "collector/base/buf.h"
 #include "collector/base/err.h"
 #include "collector/journal/format.h"
+#include "collector/journal/keys.h"
 
 struct sealing; /* opaque */
 
@@ -33,6 +34,12 @@ void sealing_begin(struct sealing *s, uint64_t checkpoint_seq, struct slice chec
 
 /* The next frame of the journal. */
 void sealing_add(struct sealing *s, const struct format_frame *f);
+
+/*
+ * Whether the key that the last checkpoint leaves in force is here. False: whatever
+ * another key signs behind it proves nothing; *ret_key_id is the one that is lost.
+ */
+bool sealing_can_go_on(struct sealing *s, char ret_key_id[KEY_ID_SIZE]) MUST_CHECK;
 
 /* The last checkpoint handed to it, for a segment's head; 0 and empty when there is none. */
 uint64_t sealing_last(const struct sealing *s, struct slice *ret_checkpoint);

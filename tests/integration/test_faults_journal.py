@@ -43,3 +43,79 @@ def test_what_was_answered_late_and_died_with_its_process_is_counted(binary, tmp
         assert lost == PER_DISPATCH * 10 + registries and causes == {"interrupted"}
         decisions = {f.record["final_decision"] for f in plant.frames() if f.type == "hook_evaluation"}
         assert "interrupted" not in decisions  # their hooks had ended
+
+
+# ---- Files that are gone --------------------------------------------------------------------------
+
+
+def states(plant):
+    done = plant.run("verify", "--json")
+    return {j["journal"]: j["state"] for j in json.loads(done.stdout)["journals"]}
+
+
+def test_a_journal_whose_segment_was_deleted_is_a_counted_loss(binary, tmp_path):
+    with Plant(binary, tmp_path, DOCUMENTS) as plant:
+        plant.start("collect")
+        for i in range(10):
+            plant.dispatch(request("Passes", f"t-{i}"))
+        plant.stop("collect")
+        journal, = plant.journals()
+        last = max(f.seq for f in plant.frames())
+        (journal / f"{1:020}.seg").unlink()
+        assert states(plant) == {journal.name: "broken"}
+
+        plant.start("collect")
+        assert "segments of the journal are missing" in plant.log()
+        assert journal.exists()
+        plant.dispatch(request("Passes", "t-after"))
+        plant.stop("collect")
+        second, = [j for j in plant.journals() if j != journal]
+        assert counted(read_journal(second)) == {("missing", last)}
+        assert states(plant) == {second.name: "incomplete"}
+        plant.ship_once()
+        assert plant.query("SELECT count(*) FROM hook_evaluation") == [(1,)]
+        gaps = [json.loads(body) for body, in plant.query("SELECT body FROM audit_record WHERE type = 'gap'")]
+        assert [(g["cause"], g["lost"]) for g in gaps] == [("missing", last)]
+
+
+def test_the_first_of_several_segments_deleted_unshipped_is_a_loss_and_no_retirement(binary, tmp_path):
+    config = "journal: {segment_mb: 1}\ncollect: {capture_payload: true}\n"
+    with Plant(binary, tmp_path, DOCUMENTS, config) as plant:
+        plant.start("collect")
+        (journal,), n = plant.journals(), 0
+        while len(segments := sorted(journal.glob("*.seg"))) < 3:
+            plant.dispatch(request("Passes", f"t-{n}", tool_input={"text": "word " * 8000}))
+            n += 1
+        plant.stop("collect")
+        segments[0].unlink()
+        second = int(segments[1].stem)
+        plant.start("collect")
+        assert "segments of the journal are missing" in plant.log()
+        plant.stop("collect")
+        assert states(plant) == {journal.name: "broken"}
+        plant.ship_once()
+        plant.ship_once()  # its own journal, too
+        gaps = [json.loads(body) for body, in plant.query("SELECT body FROM audit_record WHERE type = 'gap'")]
+        assert [(g["cause"], g["lost"]) for g in gaps] == [("damage", second - 1)]
+
+
+# ---- Keys -----------------------------------------------------------------------------------------
+
+
+def test_a_lost_key_is_said_and_followed_by_a_journal_with_another_one(binary, tmp_path):
+    with Plant(binary, tmp_path, DOCUMENTS) as plant:
+        plant.start("collect")
+        plant.dispatch(request("Passes"))
+        plant.stop("collect")
+        (plant.state / "keys" / "collect.key").unlink()
+        for _ in range(2):
+            plant.start("collect")
+            plant.dispatch(request("Passes"))
+            plant.stop("collect")
+        ok, said = plant.verified()
+        assert ok, said
+        assert len(plant.journals()) == 2
+        assert plant.log().count("is lost, another one signs") == 1
+        admins = [f.record for f in plant.frames() if f.type == "admin" and f.record["action"] == "key_lost"]
+        keys = {k.stem for k in (plant.state / "keys").glob("*.pub")}
+        assert len(admins) == 1 and admins[0]["details"]["key_id"] in keys and len(keys) == 2

@@ -11,6 +11,9 @@
 #include "collector/base/mem.h"
 #include "collector/journal/format.h"
 #include "collector/journal/journal.h"
+#include "collector/journal/mark.h"
+#include "collector/journal/sealing.h"
+#include "collector/journal/walk.h"
 #include "tests/unit/unit.h"
 
 enum { RECORDS = 20 };
@@ -21,6 +24,7 @@ struct place {
     char keys[128];
     char dir[256];
     char segment[320]; /* the first one */
+    char other[128];   /* state folder of a stranger */
     struct id ids[RECORDS];
     struct journal_options o;
     struct verify_report report;
@@ -145,15 +149,76 @@ static void remove_in(const char *dir, const char *name)
     assert_int_equal(unlink(path), 0);
 }
 
+/* A checkpoint of all that is in the first segment, signed by a key of another folder. */
+static void append_forged(struct place *p)
+{
+    struct sealing_options so = { .state_dir = p->other, .role = "collect", .collector = "here" };
+    CLEANUP(mark_close) struct mark mark = { 0 };
+    CLEANUP(walk_close) struct walk w = WALK_NONE;
+    CLEANUP(buf_done) struct buf record;
+    static unsigned char bytes[8192];
+    struct format_frame f = { .type = RECORD_CHECKPOINT, .starts_commit = true };
+    struct sealing *s;
+    struct err err;
+
+    (void)snprintf(so.journal.text, sizeof(so.journal.text), "%s", strrchr(p->dir, '/') + 1);
+    buf_init(&record, sizeof(bytes));
+    assert_true(sealing_new(&so, &s, &err));
+    assert_true(walk_open(&journal_io_real, p->dir, id_slice(&so.journal), 1, &w, &err));
+    while (walk_next(&w, &f, &err) == WALK_FRAME) {
+        sealing_add(s, &f);
+    }
+    assert_true(sealing_make(s, w.next_seq, 1, &record, &err));
+    f = (struct format_frame){ .seq = w.next_seq,
+                               .type = RECORD_CHECKPOINT,
+                               .leaf = format_leaf(buf_slice(&record)),
+                               .bytes = buf_slice(&record) };
+    format_put_frame(w.journal, &f, bytes);
+
+    CLEANUP(fs_closep) int fd = open(p->segment, O_WRONLY | O_CLOEXEC);
+    size_t n = format_frame_bytes(f.bytes.len);
+
+    assert_int_equal(pwrite(fd, bytes, n, (off_t)w.scan.behind), n);
+    assert_true(mark_open(&journal_io_real, p->dir, true, &mark, &err));
+    mark_move(&mark, f.seq, 1);
+    sealing_free(s);
+}
+
 static void a_key_that_nobody_handed_on_to_is_refused(void **state)
 {
     struct place *p = *state;
+    char command[512];
 
-    remove_in(p->keys, "collect.key");
-    write_records(p);
+    (void)snprintf(p->other, sizeof(p->other), "%s/other", p->state);
+    append_forged(p);
+    (void)snprintf(command, sizeof(command), "cp %s/keys/*.pub %s", p->other, p->keys);
+    assert_int_equal(system(command), 0);
     assert_int_equal(verify(p, NULL), VERIFY_BROKEN);
-    assert_int_equal(p->report.at_seq, 2 * RECORDS + 2);
+    assert_int_equal(p->report.at_seq, RECORDS + 2);
     assert_non_null(strstr(p->report.text, "handed on"));
+}
+
+static void a_lost_key_is_followed_by_a_journal_with_another_one(void **state)
+{
+    struct place *p = *state;
+    struct journal_recovery found;
+    struct journal *j = NULL;
+    char old[sizeof(p->dir)];
+    struct err err;
+
+    memcpy(old, p->dir, sizeof(old));
+    assert_int_equal(verify(p, NULL), VERIFY_OK);
+    remove_in(p->keys, "collect.key");
+    assert_true(journal_open(&p->o, &j, &found, &err));
+    assert_string_equal(found.key_lost, p->report.key_id);
+    journal_close(j);
+    write_records(p);
+    assert_string_not_equal(p->dir, old);
+    assert_int_equal(verify(p, NULL), VERIFY_OK);
+    assert_string_not_equal(p->report.key_id, found.key_lost);
+    memcpy(p->dir, old, sizeof(old));
+    assert_int_equal(verify(p, NULL), VERIFY_OK);
+    assert_int_equal(p->report.records, RECORDS + 1);
 }
 
 static void without_the_public_key_nothing_is_verified(void **state)
@@ -296,6 +361,7 @@ int main(void)
         TEST(a_journal_that_went_on_is_one_chain),
         TEST(a_rotated_key_is_followed),
         TEST(a_key_that_nobody_handed_on_to_is_refused),
+        TEST(a_lost_key_is_followed_by_a_journal_with_another_one),
         TEST(without_the_public_key_nothing_is_verified),
         TEST(a_flipped_bit_anywhere_is_found),
         TEST(a_forged_record_is_found),

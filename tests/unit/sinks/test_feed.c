@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "collector/journal/journal.h"
+#include "collector/journal/mark.h"
 #include "collector/journal/reader.h"
 #include "tests/unit/sinks/fake_folder.h"
 #include "tests/unit/sinks/sink_contract.h"
@@ -204,13 +205,30 @@ static void oldest_segment(char ret_path[PATH_SIZE])
     (void)snprintf(ret_path, PATH_SIZE, "%s/%s", folder, oldest);
 }
 
-/* As a hand or a too short retention would. */
+/* As a hand would, */
 static void delete_oldest_segment(void)
 {
     char path[PATH_SIZE];
 
     oldest_segment(path);
     assert_int_equal(unlink(path), 0);
+}
+
+/* … or retention for other sinks: it tells the mark. */
+static void retire_oldest_segment(void)
+{
+    CLEANUP(mark_close) struct mark mark = { 0 };
+    char path[PATH_SIZE];
+    struct err err;
+    char *name;
+
+    delete_oldest_segment();
+    oldest_segment(path); /* the next one now */
+    name = strrchr(path, '/');
+    assert_non_null(name);
+    *name = '\0';
+    assert_true(mark_open(&journal_io_real, path, true, &mark, &err));
+    mark_set_retired(&mark, strtoull(name + 1, NULL, 10));
 }
 
 /* Turn a bit of the n-th record that names its thread, in the oldest segment. */
@@ -248,7 +266,7 @@ static void what_was_retired_before_delivery_is_told_once_and_passed(void **stat
     size_t spans;
     size_t got;
 
-    delete_oldest_segment();
+    retire_oldest_segment();
     stands = 2;
     got = drain(s, &spans);
     assert_int_equal(losses, 1);
@@ -320,9 +338,28 @@ static void a_sink_that_is_new_to_a_journal_has_lost_nothing(void **state)
     size_t spans;
 
     (void)fill(j, 200);
-    delete_oldest_segment();
+    retire_oldest_segment();
     assert_true(drain(s, &spans) > 0);
     assert_int_equal(losses, 0);
+    s->ops->close(s);
+    journal_close(j);
+}
+
+static void a_segment_that_nobody_retired_is_a_loss_for_every_sink(void **state)
+{
+    (void)state;
+    struct journal *j = open_journal("collect");
+    uint64_t last = fill(j, 200);
+    struct source *s = new_feed(1000);
+    size_t spans;
+    size_t got;
+
+    delete_oldest_segment();
+    got = drain(s, &spans);
+    assert_int_equal(losses, 1);
+    assert_string_equal(lost.cause, "damage");
+    assert_int_equal(lost.from, 1);
+    assert_int_equal(lost.to + got, last);
     s->ops->close(s);
     journal_close(j);
 }
@@ -339,6 +376,7 @@ int main(void)
         TEST(what_is_damaged_is_told_and_passed),
         TEST(a_restart_tells_only_what_was_not_told_before),
         TEST(a_sink_that_is_new_to_a_journal_has_lost_nothing),
+        TEST(a_segment_that_nobody_retired_is_a_loss_for_every_sink),
     };
 
     return cmocka_run_group_tests_name("sinks/feed", tests, NULL, NULL);
