@@ -1,0 +1,77 @@
+#include "sinks/kafka_flight.h"
+
+#include "tests/unit/unit.h"
+
+#define J SLICE("0190a000-0000-7000-8000-000000000001")
+
+/* A record with one message on its way. */
+static struct kafka_entry *send(struct kafka_flight *f, uint64_t seq)
+{
+    bool sends = false;
+    struct kafka_entry *e = kafka_flight_enter(f, seq, &sends);
+
+    assert_true(sends);
+    e->pending++;
+    return e;
+}
+
+static void what_is_on_its_way_is_not_sent_again(void **state)
+{
+    (void)state;
+    struct kafka_flight *list = NULL;
+    struct kafka_flight *f = kafka_flight_of(&list, J);
+
+    assert_ptr_equal(kafka_flight_of(&list, J), f);
+    assert_true(kafka_flight_wants(f, 1));
+    (void)send(f, 1);
+    (void)send(f, 2);
+    assert_false(kafka_flight_wants(f, 1));
+    assert_int_equal(kafka_flight_standing(f, 1, 2).pending, 2);
+    kafka_flights_free(list);
+}
+
+static void what_failed_is_sent_again_and_counted(void **state)
+{
+    (void)state;
+    struct kafka_flight *list = NULL;
+    struct kafka_flight *f = kafka_flight_of(&list, J);
+
+    kafka_entry_answered(send(f, 7), RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE);
+    assert_int_equal(kafka_flight_standing(f, 1, 9).failed_seq, 7);
+    assert_true(kafka_flight_wants(f, 7));
+    (void)send(f, 7);
+    assert_int_equal(kafka_flight_standing(f, 1, 9).failed, 0);
+    assert_int_equal(f->resent, 1);
+    kafka_flights_free(list);
+}
+
+/* An entry that is used again begins anew, whatever it was before. */
+static void a_forgotten_entry_serves_another_record(void **state)
+{
+    (void)state;
+    struct kafka_flight *list = NULL;
+    struct kafka_flight *f = kafka_flight_of(&list, J);
+    struct kafka_entry *first = send(f, 1);
+
+    kafka_entry_answered(first, RD_KAFKA_RESP_ERR_INVALID_MSG);
+    kafka_flight_forget(f, 1);
+    assert_null(f->first);
+    assert_null(f->last);
+    assert_true(kafka_flight_wants(f, 1));
+    assert_ptr_equal(send(f, 2), first);
+    assert_int_equal(kafka_flight_standing(f, 1, 2).failed, 0);
+    assert_int_equal(kafka_flight_standing(f, 1, 2).pending, 1);
+    assert_ptr_equal(f->last, first);
+    kafka_flights_free(list);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_on_its_way_is_not_sent_again),
+        cmocka_unit_test(what_failed_is_sent_again_and_counted),
+        cmocka_unit_test(a_forgotten_entry_serves_another_record),
+    };
+
+    return cmocka_run_group_tests_name("sinks/kafka_flight", tests, NULL, NULL);
+}
