@@ -47,12 +47,13 @@ static bool is_closing(struct journal *j)
 }
 
 /*
- * Where many submit at once and no sync lets them gather, a moment's sleep does: to
- * be woken for each costs them more than the writing. One alone is never held up.
+ * Where several submit at once, a moment's sleep lets them gather: to wake the writer
+ * for each costs them more than the writing, and a sync for the first of them holds up
+ * all others. One alone is never held up.
  */
 static void gather(const struct journal *j)
 {
-    if (j->o.durability == JOURNAL_WRITE && j->n_settled >= GATHER_BATCHES) {
+    if (j->n_settled >= GATHER_BATCHES) {
         (void)nanosleep(&(struct timespec){ .tv_nsec = GATHER_NS }, NULL);
     }
 }
@@ -203,6 +204,7 @@ bool journal_submit(struct journal *j, struct journal_batch *b, struct err *err)
     }
     for (size_t i = 0; i < b->n; i++) {
         bytes += format_frame_bytes(b->records[i].bytes.len);
+        b->records[i].leaf = format_leaf(b->records[i].bytes);
     }
     (void)pthread_mutex_lock(&j->lock);
 

@@ -24,6 +24,7 @@
 
 #include <stdint.h>
 
+#include "collector/base/digest.h"
 #include "collector/base/err.h"
 #include "collector/base/id.h"
 #include "collector/record/types.h"
@@ -109,6 +110,8 @@ struct journal_batch {
     struct {
         enum record_type type;
         struct slice bytes; /* the record's JSON line without newline */
+        struct digest
+            leaf; /* the journal's: hashed by who submits, while the writer syncs others */
     } records[JOURNAL_BATCH_MAX];
     size_t n;
     void (*on_settled)(struct journal_batch *b, enum journal_outcome outcome, uint64_t first_seq);

@@ -61,7 +61,8 @@ struct journal {
     uint64_t durable_seq; /* the mark's */
     char *group;          /* owned, GROUP_BYTES: the frames of one commit */
     size_t group_len;
-    uint64_t group_seq; /* behind its last frame */
+    size_t unsealed_len; /* of the group: accepted, and not told to `sealing` yet */
+    uint64_t group_seq;  /* behind its last frame */
     struct loss group_gaps[LOSSES_CAUSES];
     size_t n_group_gaps;
     struct buf scratch;          /* a gap or checkpoint record being made */

@@ -2,20 +2,29 @@
 
 #include "collector/journal/journal_impl.h"
 
-static void stage_frame(struct journal *j, enum record_type type, struct slice bytes)
+static void stage_frame(struct journal *j, enum record_type type, struct slice bytes,
+                        const struct digest *leaf)
 {
     struct format_frame f = {
         .seq = j->group_seq,
         .type = type,
         .starts_commit = j->group_len == 0,
         .durable_before = j->group_len == 0 ? j->durable_seq : 0,
-        .leaf = format_leaf(bytes),
+        .leaf = *leaf,
         .bytes = bytes,
     };
 
     format_put_frame(j->id_bytes, &f, (unsigned char *)j->group + j->group_len);
     j->group_len += format_frame_bytes(bytes.len);
     j->group_seq++;
+}
+
+/* The record in `scratch`, which is the writer's own. */
+static void stage_own(struct journal *j, enum record_type type)
+{
+    struct digest leaf = format_leaf(buf_slice(&j->scratch));
+
+    stage_frame(j, type, buf_slice(&j->scratch), &leaf);
 }
 
 static void begin_group(struct journal *j)
@@ -25,10 +34,18 @@ static void begin_group(struct journal *j)
     j->n_group_gaps = 0;
 }
 
-/* The frames of the group are written for good: number and seal on behind them. */
+/* The frames of the group are written for good: number on behind them. */
 static void accept_group(struct journal *j)
 {
-    struct slice rest = { .ptr = j->group, .len = j->group_len };
+    j->next_seq = j->group_seq;
+    j->unsealed_len = j->group_len;
+    j->group_len = 0;
+}
+
+/* Seal on behind what was accepted: after it is settled, so that nobody waits for it. */
+static void seal_group(struct journal *j)
+{
+    struct slice rest = { .ptr = j->group, .len = j->unsealed_len };
 
     while (rest.len > 0) {
         struct format_frame f;
@@ -39,8 +56,7 @@ static void accept_group(struct journal *j)
         rest.ptr += n;
         rest.len -= n;
     }
-    j->next_seq = j->group_seq;
-    j->group_len = 0;
+    j->unsealed_len = 0;
 }
 
 /* Make all that was written durable. */
@@ -105,8 +121,12 @@ bool writer_checkpoint(struct journal *j, struct err *err)
     if (!buf_ok(&j->scratch) || j->scratch.len_bytes > FORMAT_CHECKPOINT_MAX) {
         return err_set(err, ERR_TOO_BIG, "a checkpoint does not fit into a segment's head");
     }
-    stage_frame(j, RECORD_CHECKPOINT, buf_slice(&j->scratch));
-    return store(j, true, err);
+    stage_own(j, RECORD_CHECKPOINT);
+
+    bool ok = store(j, true, err);
+
+    seal_group(j);
+    return ok;
 }
 
 static size_t batch_bytes(const struct journal_batch *b)
@@ -163,7 +183,7 @@ static void stage_gaps(struct journal *j)
     for (size_t i = 0; i < j->n_group_gaps; i++) {
         buf_clear(&j->scratch);
         losses_encode(&j->group_gaps[i], j->o.collector, j->io->now_us(j->io->ctx), &j->scratch);
-        stage_frame(j, RECORD_GAP, buf_slice(&j->scratch));
+        stage_own(j, RECORD_GAP);
         sum += j->group_gaps[i].count;
     }
     if (sum > 0) {
@@ -203,7 +223,7 @@ static uint64_t stage(struct journal *j)
 
     for (const struct journal_batch *b = j->taken; b; b = b->next) {
         for (size_t i = 0; i < b->n; i++) {
-            stage_frame(j, b->records[i].type, b->records[i].bytes);
+            stage_frame(j, b->records[i].type, b->records[i].bytes, &b->records[i].leaf);
         }
     }
     stage_owed(j, first_seq);
@@ -317,6 +337,7 @@ static bool commit(struct journal *j)
             gaps_stored(j);
             count(j, NULL);
             settle(j, JOURNAL_STORED, first_seq);
+            seal_group(j);
             return true;
         }
     }
