@@ -5,7 +5,7 @@
 #define J SLICE("0190a000-0000-7000-8000-000000000001")
 
 /* A record with one message on its way. */
-static struct kafka_entry *send(struct kafka_flight *f, uint64_t seq)
+static struct kafka_entry *send_one(struct kafka_flight *f, uint64_t seq)
 {
     bool sends = false;
     struct kafka_entry *e = kafka_flight_enter(f, seq, &sends);
@@ -23,8 +23,8 @@ static void what_is_on_its_way_is_not_sent_again(void **state)
 
     assert_ptr_equal(kafka_flight_of(&list, J), f);
     assert_true(kafka_flight_wants(f, 1));
-    (void)send(f, 1);
-    (void)send(f, 2);
+    (void)send_one(f, 1);
+    (void)send_one(f, 2);
     assert_false(kafka_flight_wants(f, 1));
     assert_int_equal(kafka_flight_standing(f, 1, 2).pending, 2);
     kafka_flights_free(list);
@@ -36,10 +36,10 @@ static void what_failed_is_sent_again_and_counted(void **state)
     struct kafka_flight *list = NULL;
     struct kafka_flight *f = kafka_flight_of(&list, J);
 
-    kafka_entry_answered(send(f, 7), RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE);
+    kafka_entry_answered(send_one(f, 7), RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE);
     assert_int_equal(kafka_flight_standing(f, 1, 9).failed_seq, 7);
     assert_true(kafka_flight_wants(f, 7));
-    (void)send(f, 7);
+    (void)send_one(f, 7);
     assert_int_equal(kafka_flight_standing(f, 1, 9).failed, 0);
     assert_int_equal(f->resent, 1);
     kafka_flights_free(list);
@@ -51,14 +51,14 @@ static void a_forgotten_entry_serves_another_record(void **state)
     (void)state;
     struct kafka_flight *list = NULL;
     struct kafka_flight *f = kafka_flight_of(&list, J);
-    struct kafka_entry *first = send(f, 1);
+    struct kafka_entry *first = send_one(f, 1);
 
     kafka_entry_answered(first, RD_KAFKA_RESP_ERR_INVALID_MSG);
     kafka_flight_forget(f, 1);
     assert_null(f->first);
     assert_null(f->last);
     assert_true(kafka_flight_wants(f, 1));
-    assert_ptr_equal(send(f, 2), first);
+    assert_ptr_equal(send_one(f, 2), first);
     assert_int_equal(kafka_flight_standing(f, 1, 2).failed, 0);
     assert_int_equal(kafka_flight_standing(f, 1, 2).pending, 1);
     assert_ptr_equal(f->last, first);
