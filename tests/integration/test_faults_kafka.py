@@ -180,9 +180,8 @@ def test_two_ships_of_two_copies_of_one_state_publish_each_record_once(start, bi
                  90, lambda: state.log_tail() + copy.log_tail())
         one.stop()
         two.stop()
+    # Whether they met, and one was fenced, or one was done before the other began.
     assert_published(kafka, prefix, records, exactly=True)
-    log = state.log_text() + copy.log_text()
-    assert "fenced" in log or "going on from there" in log
 
 
 # ---- What is refused -------------------------------------------------------------------------------
