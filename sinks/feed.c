@@ -317,6 +317,10 @@ static enum source_read feed_next(struct source *s, struct span *ret, struct err
             return SOURCE_SPAN;
         }
     }
+    f->base.unread = false;
+    for (size_t i = 0; i < f->n; i++) {
+        f->base.unread |= f->seats[i]->troubled;
+    }
     return SOURCE_WAIT;
 }
 

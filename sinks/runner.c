@@ -271,11 +271,21 @@ static bool turn(struct runner *n)
     return false;
 }
 
+/* All that could be read is delivered; a single run has to say when that is not all there is. */
+static enum runner_end delivered(struct runner *n)
+{
+    if (!n->o->once || !n->o->source->unread) {
+        return RUNNER_DELIVERED;
+    }
+    (void)err_set(&n->pump.last, ERR_IO, "a journal cannot be read: see above");
+    return RUNNER_GAVE_UP;
+}
+
 static enum runner_end run_rounds(struct runner *n)
 {
     while (!stop_asked(n->o->stop)) {
         if (turn(n)) {
-            return RUNNER_DELIVERED;
+            return delivered(n);
         }
         if (gives_up(n)) {
             return n->o->once ? RUNNER_GAVE_UP : RUNNER_STOPPED;

@@ -33,7 +33,7 @@ struct runner_options {
 enum runner_end {
     RUNNER_STOPPED,   /* it was asked to; or asked to end when done, and its sink is away */
     RUNNER_DELIVERED, /* once, or asked to end when done: everything is there */
-    RUNNER_GAVE_UP,   /* once: the sink could not be reached, or refuses us */
+    RUNNER_GAVE_UP,   /* once: the sink could not be reached, or refuses us; not all can be read */
 };
 
 /* Run. Errors are logged, and stand in the positions file; *ret_err tells the last one. */

@@ -53,4 +53,5 @@ struct source {
     source_told told;         /* both NULL: nobody remembers, a restart tells again */
     source_tell tell;
     void *position_ctx;
+    bool unread; /* by SOURCE_WAIT: something is there that cannot be read now */
 };

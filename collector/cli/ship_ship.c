@@ -330,5 +330,6 @@ const struct cli_command ship_command = {
     "                     into sinks.postgres; several of one group share the work\n"
     "\n"
     "Exit codes: 0 stopped, or delivered; 2 the configuration has faults; 3 another ship\n"
-    "works on this state folder, or (--once) a sink did not take everything.",
+    "works on this state folder, or (--once) a sink did not take everything, or a journal\n"
+    "cannot be read.",
 };

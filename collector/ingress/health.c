@@ -16,6 +16,8 @@ void readyz_handle(void *ctx, struct web_request *r)
         web_problem(r, 503, "no hook set is loaded: no contract is configured");
     } else if (journal.full) {
         web_problem(r, 503, "the journal is full: journal.quota_mb is used up");
+    } else if (journal.refuses) {
+        web_problem(r, 503, "the journal cannot store records: %s", journal.refuses);
     } else {
         web_reply(r, 200, NULL, SLICE("{\"status\":\"ready\"}\n"));
     }

@@ -54,6 +54,8 @@ static void print_journal(struct journal *j, struct buf *out)
         { "hooktrail_journal_sync_failures_total", "counter", "Calls of fdatasync that failed.",
           s.sync_failures },
         { "hooktrail_journal_full", "gauge", "1 while the quota is used up.", s.full },
+        { "hooktrail_journal_refusing", "gauge",
+          "1 while nothing can be stored: quota, full disk, failing disk.", s.refuses != NULL },
     };
 
     print_all(out, list, sizeof(list) / sizeof(list[0]));

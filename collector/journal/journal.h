@@ -158,7 +158,8 @@ struct journal_stats {
     uint64_t syncs;
     uint64_t sync_failures;
     uint64_t queue_bytes;
-    bool full; /* the quota is used up */
+    bool full;           /* the quota is used up */
+    const char *refuses; /* why nothing can be stored now: quota, disk_full, io; NULL: it can */
 };
 void journal_stats(struct journal *j, struct journal_stats *ret);
 

@@ -81,6 +81,7 @@ struct journal {
     struct losses losses;
     bool losses_unsaved;        /* counted by a caller, not in the mark yet */
     struct journal_stats stats; /* queue_bytes included */
+    uint64_t lost_before;       /* it began to refuse: of losses.total */
     bool waiting;               /* the writer sleeps on `wake` */
     bool closing;
     bool ended; /* the thread is about to return */

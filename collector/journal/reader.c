@@ -1,5 +1,6 @@
 #include "collector/journal/reader.h"
 
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,6 +8,8 @@
 #include "collector/journal/missing.h"
 #include "collector/journal/reader_impl.h"
 #include "collector/journal/walk.h"
+
+enum { LOOK_MS = 100 }; /* between looks for a mark that can be waited on */
 
 struct journal_reader {
     const struct journal_io *io;
@@ -18,11 +21,17 @@ struct journal_reader {
     uint64_t retired_from; /* from_seq was older than what is kept: told once, then 0 */
     uint64_t missing_from; /* what follows is gone, and was not retired: as above */
     bool trusts;           /* the mark was sound once */
+    bool mark_cut;         /* there is one, too short to be mapped */
 };
 
 /* A mark that cannot be believed says nothing: then all that is there counts, as without one. */
 uint64_t journal_reader_durable(struct journal_reader *r)
 {
+    struct err err;
+
+    if (r->mark_cut && mark_open(r->io, r->walk.dir.text, false, &r->mark, &err)) {
+        r->mark_cut = false; /* the writer has made it whole */
+    }
     if (r->mark.at && mark_sound(&r->mark)) {
         r->trusts = true;
         return mark_durable(&r->mark);
@@ -84,8 +93,12 @@ bool reader_open(const struct journal_io *io, const char *dir, uint64_t from_seq
     r->io = io;
     r->walk = WALK_NONE;
     from_seq = from_seq > 0 ? from_seq : 1;
-    if ((!mark_open(io, dir, false, &r->mark, err) && err->code == ERR_IO) ||
-        !walk_open(io, dir, id, from_seq, &r->walk, err) || !look_before(r, dir, from_seq, err)) {
+
+    bool marked = mark_open(io, dir, false, &r->mark, err);
+
+    r->mark_cut = !marked && err->code == ERR_CORRUPT;
+    if ((!marked && err->code == ERR_IO) || !walk_open(io, dir, id, from_seq, &r->walk, err) ||
+        !look_before(r, dir, from_seq, err)) {
         journal_reader_close(r);
         return false;
     }
@@ -111,7 +124,7 @@ void journal_reader_close(struct journal_reader *r)
 /* Nothing more is durable: is it so for ever? */
 static enum journal_read at_the_end(struct journal_reader *r)
 {
-    if (!r->mark.at) {
+    if (!r->mark.at && !r->mark_cut) {
         return JOURNAL_READ_ENDED;
     }
     if (!r->trusts) {
@@ -197,5 +210,9 @@ enum journal_read journal_reader_next(struct journal_reader *r, struct journal_f
 
 bool journal_reader_wait(struct journal_reader *r, int64_t timeout_ms)
 {
+    if (r->mark_cut) {
+        (void)poll(NULL, 0, (int)(timeout_ms < LOOK_MS ? timeout_ms : LOOK_MS));
+        return false;
+    }
     return r->mark.at && mark_wait(&r->mark, r->seen, r->seen_state, timeout_ms);
 }

@@ -1,5 +1,6 @@
 #include <string.h>
 
+#include "collector/base/log.h"
 #include "collector/journal/journal_impl.h"
 
 static void stage_frame(struct journal *j, enum record_type type, struct slice bytes,
@@ -293,6 +294,23 @@ static void settle(struct journal *j, enum journal_outcome outcome, uint64_t fir
     }
 }
 
+static void say_well_again(struct journal *j)
+{
+    const char *cause;
+    uint64_t lost;
+
+    j->retry_at_ms = 0;
+    (void)pthread_mutex_lock(&j->lock);
+    cause = j->stats.refuses;
+    lost = j->losses.total - j->lost_before;
+    j->stats.refuses = NULL;
+    (void)pthread_mutex_unlock(&j->lock);
+    if (cause) {
+        log_info("journal stores records again", log_str("cause", cause),
+                 log_i64("lost", (int64_t)lost));
+    }
+}
+
 /* The disk takes nothing now: hold what was taken, or lose it and say so. */
 static bool refused(struct journal *j, const struct err *err)
 {
@@ -304,7 +322,16 @@ static bool refused(struct journal *j, const struct err *err)
     bool drop = j->closing || j->when_full == JOURNAL_FULL_DROP_NEW;
 
     cause = j->stats.full ? "quota" : cause;
+
+    bool said = j->stats.refuses; /* once, until it is well again */
+
+    j->lost_before = said ? j->lost_before : j->losses.total;
+    j->stats.refuses = cause;
     (void)pthread_mutex_unlock(&j->lock);
+    if (!said) {
+        log_error("journal cannot store records", log_str("cause", cause),
+                  log_str("when_full", drop ? "drop_new" : "block"), log_str("err", err->text));
+    }
     if (!drop || !j->taken) {
         return false;
     }
@@ -329,11 +356,11 @@ static bool commit(struct journal *j)
         uint64_t first_seq = stage(j);
 
         if (j->group_len == 0) { /* the gaps went to the head of a new journal */
-            j->retry_at_ms = 0;
+            say_well_again(j);
             return false;
         }
         if (store(j, j->o.durability == JOURNAL_FSYNC, &err)) {
-            j->retry_at_ms = 0;
+            say_well_again(j);
             gaps_stored(j);
             count(j, NULL);
             settle(j, JOURNAL_STORED, first_seq);

@@ -3,6 +3,8 @@ import json
 import os
 import time
 
+import pytest
+
 from plant import Plant, read_journal, request, wait_for
 from test_faults_disk import CONFIG, DOCUMENTS, PER_DISPATCH, Account, disk, use_up  # noqa: F401
 
@@ -43,6 +45,34 @@ def test_what_was_answered_late_and_died_with_its_process_is_counted(binary, tmp
         assert lost == PER_DISPATCH * 10 + registries and causes == {"interrupted"}
         decisions = {f.record["final_decision"] for f in plant.frames() if f.type == "hook_evaluation"}
         assert "interrupted" not in decisions  # their hooks had ended
+
+
+@pytest.mark.parametrize("policy", ["block", "drop_new"])
+def test_a_full_disk_is_said_once_and_so_is_its_end(binary, tmp_path, disk, policy):  # noqa: F811
+    config = CONFIG % (4096, policy, "continue", "fsync")
+
+    def refusing(plant):
+        return b"\nhooktrail_journal_refusing 1" in plant.ask("GET", "/metrics")[2]
+
+    with Plant(binary, tmp_path, DOCUMENTS, config, state=disk / "s") as plant:
+        plant.start("collect")
+        account = Account(plant)
+        account.dispatch_until("stored")
+        assert plant.ask("GET", "/readyz")[0] == 200 and not refusing(plant)
+        ballast = use_up(disk)
+        account.dispatch_until("late", "lost", n=5)
+        status, _, problem = plant.ask("GET", "/readyz")
+        assert status == 503 and "disk_full" in str(problem) and refusing(plant)
+        ballast.unlink()
+        account.dispatch_until("stored", n=3)
+        assert plant.ask("GET", "/readyz")[0] == 200 and not refusing(plant)
+        assert plant.stop("collect") == 0
+
+        lost, _ = account.check()
+        said = [line for line in plant.log().splitlines() if "journal " in line]
+        assert len(said) == 2, said
+        assert 'cause="disk_full"' in said[0] and f'when_full="{policy}"' in said[0]
+        assert f"lost={lost}" in said[1]
 
 
 # ---- Files that are gone --------------------------------------------------------------------------
@@ -97,6 +127,39 @@ def test_the_first_of_several_segments_deleted_unshipped_is_a_loss_and_no_retire
         plant.ship_once()  # its own journal, too
         gaps = [json.loads(body) for body, in plant.query("SELECT body FROM audit_record WHERE type = 'gap'")]
         assert [(g["cause"], g["lost"]) for g in gaps] == [("damage", second - 1)]
+
+
+def test_what_is_no_file_hangs_nobody_and_is_no_success(binary, tmp_path):
+    with Plant(binary, tmp_path, DOCUMENTS) as plant:
+        plant.start("collect")
+        plant.dispatch(request("Passes"))
+        plant.stop("collect")
+        segment, = plant.journals()[0].glob("*.seg")
+        segment.unlink()
+        os.mkfifo(segment)
+        assert plant.run("verify", timeout=10).returncode == 3
+        shipped = plant.run("ship", "--once", timeout=20)
+        assert shipped.returncode == 3 and "cannot be read" in shipped.stderr, shipped
+        plant.start("collect")
+        plant.dispatch(request("Passes", "t-after"))
+        assert plant.stop("collect") == 0
+        assert plant.run("ship", "--once", timeout=20).returncode == 3  # all else is delivered
+        assert plant.query("SELECT count(*) FROM hook_evaluation") == [(1,)]
+
+
+def test_a_mark_that_is_cut_kills_neither_collect_nor_ship(binary, tmp_path):
+    with Plant(binary, tmp_path, DOCUMENTS) as plant:
+        plant.start("collect")
+        ship = plant.start("ship")
+        for n in range(20):
+            assert plant.dispatch(request("Passes", f"t-{n}"))[1]["Hooktrail-Recorded"] == "stored"
+            if n % 5 == 2:
+                os.truncate(plant.journals()[0] / "mark", 0)
+        wait_for(lambda: plant.query("SELECT count(*) FROM hook_evaluation") == [(20,)])
+        assert ship.poll() is None
+        assert plant.stop("ship") == 0 and plant.stop("collect") == 0
+        ok, said = plant.verified()
+        assert ok, said
 
 
 # ---- Keys -----------------------------------------------------------------------------------------

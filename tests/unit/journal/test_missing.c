@@ -352,8 +352,17 @@ static void a_mark_that_is_cut_while_it_is_used_kills_nobody(void **state)
     append(p); /* makes it whole again */
     assert_int_equal(journal_reader_next(r, &f, &err), JOURNAL_READ_FRAME);
     journal_reader_close(r);
+
+    assert_int_equal(truncate(path.text, 0), 0);
+    assert_true(journal_reader_open(p->dir.text, 1, &r, &err));
+    while (journal_reader_next(r, &f, &err) == JOURNAL_READ_FRAME) {
+    }
+    assert_int_equal(journal_reader_next(r, &f, &err), JOURNAL_READ_WAIT);
+    append(p);
+    assert_int_equal(journal_reader_next(r, &f, &err), JOURNAL_READ_FRAME);
+    journal_reader_close(r);
     stop(p);
-    assert_int_equal(read_all(p).records, RECORDS + 1);
+    assert_int_equal(read_all(p).records, RECORDS + 2);
     assert_int_equal(read_all(p).stepped_over, 0);
 }
 
