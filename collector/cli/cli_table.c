@@ -93,30 +93,35 @@ static bool is_whole(const char *head)
     return head[0] == '=' || head[0] == '>';
 }
 
-/* The columns as wide as there is room for: the last one gives way first, then the widest. */
+/* The column that gives way: the last while it is wide, then the widest that may be cut. */
+static size_t to_shrink(const struct cli_table *t, const size_t shown[CLI_TABLE_COLUMNS])
+{
+    size_t found = t->columns - 1;
+
+    for (size_t i = 0; shown[t->columns - 1] <= LEAST_LAST && i < t->columns; i++) {
+        bool better = is_whole(t->heads[found]) || shown[i] > shown[found];
+
+        found = better && !is_whole(t->heads[i]) ? i : found;
+    }
+    return found;
+}
+
+/* The columns as wide as there is room for. */
 static void fit(const struct cli_table *t, size_t shown[CLI_TABLE_COLUMNS])
 {
-    size_t last = t->columns - 1;
-    size_t all = GAP * last;
+    size_t all = GAP * (t->columns - 1);
 
     for (size_t i = 0; i < t->columns; i++) {
         shown[i] = t->width[i];
         all += shown[i];
     }
-    while (t->cli->width > 0 && all > t->cli->width) {
-        size_t widest = last;
+    for (; t->cli->width > 0 && all > t->cli->width; all--) {
+        size_t i = to_shrink(t, shown);
 
-        for (size_t i = 0; shown[last] <= LEAST_LAST && i < t->columns; i++) {
-            if (!is_whole(t->heads[i]) &&
-                (is_whole(t->heads[widest]) || shown[i] > shown[widest])) {
-                widest = i;
-            }
-        }
-        if (shown[widest] <= LEAST || is_whole(t->heads[widest])) {
+        if (shown[i] <= LEAST || is_whole(t->heads[i])) {
             return; /* narrower helps nobody */
         }
-        shown[widest]--;
-        all--;
+        shown[i]--;
     }
 }
 

@@ -103,13 +103,13 @@ static int take_globals(struct front_globals *g, int argc, char **argv)
         bool joined = strncmp(argv[i], "--config=", 9) == 0 || strncmp(argv[i], "--state=", 8) == 0;
         bool apart = takes_next(argv[i]) && i + 1 < argc;
 
-        if ((joined || apart) && g->n < 6) {
-            g->words[g->n++] = argv[i];
-            if (apart) {
-                g->words[g->n++] = argv[++i];
-            }
-        } else {
+        if ((!joined && !apart) || g->n >= 6) {
             argv[kept++] = argv[i];
+            continue;
+        }
+        g->words[g->n++] = argv[i];
+        if (apart) {
+            g->words[g->n++] = argv[++i];
         }
     }
     return kept;
