@@ -113,12 +113,12 @@ static void on_metrics(void *ctx, struct web_request *r)
 static void set_routes(struct server *s)
 {
     const struct web_route routes[ROUTES] = {
-        { "GET", "/healthz", WEB_SCOPE_NONE, 0, on_health, s },
-        { "GET", "/readyz", WEB_SCOPE_NONE, 0, on_ready, s },
-        { "GET", "/metrics", WEB_SCOPE_QUERY, 0, on_metrics, s },
-        { "GET", "/v1/evaluations/:id", WEB_SCOPE_QUERY, 0, on_evaluation, s },
-        { "GET", "/v1/threads/:thread/trace", WEB_SCOPE_QUERY, 0, on_trace, s },
-        { "GET", "/v1/why", WEB_SCOPE_QUERY, 0, on_why, s },
+        { "GET", "/healthz", WEB_SCOPE_NONE, 0, NULL, on_health, s },
+        { "GET", "/readyz", WEB_SCOPE_NONE, 0, NULL, on_ready, s },
+        { "GET", "/metrics", WEB_SCOPE_QUERY, 0, NULL, on_metrics, s },
+        { "GET", "/v1/evaluations/:id", WEB_SCOPE_QUERY, 0, NULL, on_evaluation, s },
+        { "GET", "/v1/threads/:thread/trace", WEB_SCOPE_QUERY, 0, "from to limit", on_trace, s },
+        { "GET", "/v1/why", WEB_SCOPE_QUERY, 0, "hook call thread tool event at", on_why, s },
     };
 
     memcpy(s->routes, routes, sizeof(routes));

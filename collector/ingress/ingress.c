@@ -15,11 +15,12 @@ struct ingress *ingress_new(const struct ingress_options *o)
 {
     struct ingress *in = xcalloc(1, sizeof(*in));
     const struct web_route routes[INGRESS_ROUTES] = {
-        { "POST", "/v1/dispatch", WEB_SCOPE_DISPATCH, o->max_body_bytes, dispatch_handle, in },
-        { "POST", "/v1/events", WEB_SCOPE_INGEST, o->max_body_bytes, events_handle, in },
-        { "GET", "/metrics", WEB_SCOPE_QUERY, 0, metrics_handle, in },
-        { "GET", "/healthz", WEB_SCOPE_NONE, 0, healthz_handle, in },
-        { "GET", "/readyz", WEB_SCOPE_NONE, 0, readyz_handle, in },
+        { "POST", "/v1/dispatch", WEB_SCOPE_DISPATCH, o->max_body_bytes, NULL, dispatch_handle,
+          in },
+        { "POST", "/v1/events", WEB_SCOPE_INGEST, o->max_body_bytes, NULL, events_handle, in },
+        { "GET", "/metrics", WEB_SCOPE_QUERY, 0, NULL, metrics_handle, in },
+        { "GET", "/healthz", WEB_SCOPE_NONE, 0, NULL, healthz_handle, in },
+        { "GET", "/readyz", WEB_SCOPE_NONE, 0, NULL, readyz_handle, in },
     };
 
     in->o = *o;

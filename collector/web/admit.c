@@ -18,11 +18,39 @@ struct head {
     struct slice value[KNOWN_COUNT];
     unsigned times[KNOWN_COUNT];
     unsigned n;
+    bool bad_name;  /* one is no token: "Content-Length : 5" */
+    bool bad_value; /* one has a control character in it */
 };
 
 static struct slice slice_of(const char *ptr, size_t len)
 {
     return (struct slice){ .ptr = ptr, .len = ptr ? len : 0 };
+}
+
+/* RFC 9110, 5.6.2. MHD takes a blank before the colon, and the start of a line, as part of a name.
+ */
+static bool is_token(struct slice name)
+{
+    for (size_t i = 0; i < name.len; i++) {
+        char c = name.ptr[i];
+
+        if (c <= ' ' || c > '~' || strchr("()<>@,;:\\\"/[]?={}", c)) {
+            return false;
+        }
+    }
+    return name.len > 0;
+}
+
+static bool has_control(struct slice value)
+{
+    for (size_t i = 0; i < value.len; i++) {
+        unsigned char c = (unsigned char)value.ptr[i];
+
+        if ((c < ' ' && c != '\t') || c == 0x7f) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static enum MHD_Result see_header(void *cls, enum MHD_ValueKind kind, const char *key,
@@ -35,6 +63,8 @@ static enum MHD_Result see_header(void *cls, enum MHD_ValueKind kind, const char
 
     (void)kind;
     h->n++;
+    h->bad_name = h->bad_name || !is_token(slice_of(key, key_size));
+    h->bad_value = h->bad_value || has_control(slice_of(value, value_size));
     for (unsigned i = 0; i < KNOWN_COUNT; i++) {
         if (strlen(names[i]) == key_size && strcasecmp(names[i], key) == 0) {
             h->value[i] = slice_of(value, value_size);
@@ -89,18 +119,40 @@ static bool check_size(struct web_request *r, const struct head *h, size_t path_
     return true;
 }
 
-/* What two servers could read in two ways is refused. */
-static bool check_framing(struct web_request *r, const struct head *h)
+/* What is wrong with the framing, which then cannot be trusted; NULL: nothing. */
+static const char *framing_fault(const struct head *h)
 {
+    if (h->bad_name) {
+        return "a header's name has a character that no name has";
+    }
+    if (h->bad_value) {
+        return "a header's value has a control character in it";
+    }
     for (unsigned i = 0; i < KNOWN_COUNT; i++) {
         if (h->times[i] > 1) {
-            return request_refuse(r, MHD_HTTP_BAD_REQUEST,
-                                  "a header that decides something stands there twice");
+            return "a header that decides something stands there twice";
         }
     }
     if (h->times[CONTENT_LENGTH] > 0 && h->times[TRANSFER_ENCODING] > 0) {
-        return request_refuse(r, MHD_HTTP_BAD_REQUEST,
-                              "Content-Length and Transfer-Encoding exclude each other");
+        return "Content-Length and Transfer-Encoding exclude each other";
+    }
+    return NULL;
+}
+
+/* What two servers could read in two ways is refused. */
+static bool check_framing(struct web_request *r, const struct head *h)
+{
+    const char *fault = framing_fault(h);
+    struct slice coding = h->value[TRANSFER_ENCODING];
+
+    if (fault) {
+        return request_refuse(r, MHD_HTTP_BAD_REQUEST, "%s", fault);
+    }
+    if (h->times[TRANSFER_ENCODING] > 0 &&
+        (coding.len != 7 || strncasecmp(coding.ptr, "chunked", 7) != 0)) {
+        return request_refuse(r, MHD_HTTP_NOT_IMPLEMENTED,
+                              "Transfer-Encoding '%" SLICE_FMT "' is not known here, only chunked",
+                              SLICE_ARG(coding));
     }
     return true;
 }
@@ -110,6 +162,9 @@ static bool check_names(struct web_request *r, const struct head *h)
     const struct listener *l = r->listener;
     const char *own = l->spec.is_unix ? "" : l->spec.host;
 
+    if (h->times[HOST] == 0) {
+        return request_refuse(r, MHD_HTTP_BAD_REQUEST, "Host is missing");
+    }
     if (!access_host(h->value[HOST], own, l->web->hosts)) {
         return request_refuse(r, MHD_HTTP_FORBIDDEN,
                               "Host '%" SLICE_FMT "' is not ours (collect.hosts names more)",
@@ -125,9 +180,10 @@ static bool check_names(struct web_request *r, const struct head *h)
 static bool check_route(struct web_request *r, const char *path, const char *method)
 {
     const struct web *w = r->listener->web;
+    const char *means = strcmp(method, "HEAD") == 0 ? "GET" : method; /* MHD sends no body then */
     char allowed[64];
 
-    r->match = route_find(w->routes, w->n_routes, method, slice_from_cstr(path));
+    r->match = route_find(w->routes, w->n_routes, means, slice_from_cstr(path));
     if (!r->match.route) {
         return request_refuse(r, MHD_HTTP_NOT_FOUND, "there is nothing at this path");
     }
@@ -194,8 +250,12 @@ static bool check_body(struct web_request *r, const struct head *h)
     uint64_t length = 0;
 
     buf_init(&r->body, route->max_body_bytes);
-    if (h->times[CONTENT_LENGTH] == 0) {
+    if (h->times[TRANSFER_ENCODING] > 0 ||
+        (h->times[CONTENT_LENGTH] == 0 && route->max_body_bytes == 0)) {
         return true;
+    }
+    if (h->times[CONTENT_LENGTH] == 0) {
+        return request_refuse(r, MHD_HTTP_LENGTH_REQUIRED, "Content-Length is missing");
     }
     if (!slice_to_u64(h->value[CONTENT_LENGTH], &length)) {
         return request_refuse(r, MHD_HTTP_BAD_REQUEST, "Content-Length is no number");
@@ -204,6 +264,25 @@ static bool check_body(struct web_request *r, const struct head *h)
         return request_refuse(
             r, MHD_HTTP_CONTENT_TOO_LARGE, "body: %llu bytes, the limit of %s %s is %zu",
             (unsigned long long)length, route->method, route->path, route->max_body_bytes);
+    }
+    return true;
+}
+
+static bool check_arg(struct web_request *r, const struct route_param *arg)
+{
+    const char *known = r->match.route->args ? r->match.route->args : "";
+
+    if (!route_takes(known, arg->name)) {
+        return request_refuse(r, MHD_HTTP_BAD_REQUEST,
+                              "argument '%" SLICE_FMT "' is not known here (known: %s)",
+                              SLICE_ARG(arg->name), *known != '\0' ? known : "none");
+    }
+    for (const struct route_param *other = r->args; other < arg; other++) {
+        if (slice_equal(other->name, arg->name)) {
+            return request_refuse(r, MHD_HTTP_BAD_REQUEST,
+                                  "argument '%" SLICE_FMT "' stands there twice",
+                                  SLICE_ARG(arg->name));
+        }
     }
     return true;
 }
@@ -218,10 +297,6 @@ static enum MHD_Result see_arg(void *cls, enum MHD_ValueKind kind, const char *k
     if (!r->args) {
         r->args = arena_alloc(&r->arena, WEB_ARGS_MAX, sizeof(*r->args));
     }
-    if (r->n_args == WEB_ARGS_MAX) {
-        (void)request_refuse(r, MHD_HTTP_BAD_REQUEST, "arguments: more than %d", WEB_ARGS_MAX);
-        return MHD_NO;
-    }
 
     struct route_param *arg = &r->args[r->n_args++];
 
@@ -230,11 +305,14 @@ static enum MHD_Result see_arg(void *cls, enum MHD_ValueKind kind, const char *k
         (void)request_refuse(r, MHD_HTTP_BAD_REQUEST, "an argument has a broken %%-escape");
         return MHD_NO;
     }
-    return MHD_YES;
+    return check_arg(r, arg) ? MHD_YES : MHD_NO;
 }
 
 static bool read_args(struct web_request *r)
 {
+    if (MHD_get_connection_values_n(r->mhd, MHD_GET_ARGUMENT_KIND, NULL, NULL) > WEB_ARGS_MAX) {
+        return request_refuse(r, MHD_HTTP_BAD_REQUEST, "arguments: more than %d", WEB_ARGS_MAX);
+    }
     (void)MHD_get_connection_values_n(r->mhd, MHD_GET_ARGUMENT_KIND, see_arg, r);
     return r->refusal == NULL;
 }
@@ -253,8 +331,9 @@ bool admit_refuses_at_once(struct web_request *r)
     struct head h = read_head(r->mhd);
     uint64_t length = 0;
 
-    /* A connection that is one too many ends with its answer. */
-    if (r->conn->over_limit || h.times[EXPECT] > 0 || h.times[TRANSFER_ENCODING] > 0) {
+    /* A connection that is one too many ends with its answer, and one that is out of step. */
+    if (r->conn->over_limit || h.times[EXPECT] > 0 || h.times[TRANSFER_ENCODING] > 0 ||
+        framing_fault(&h) || r->refusal_status == MHD_HTTP_LENGTH_REQUIRED) {
         return true;
     }
     return h.times[CONTENT_LENGTH] > 0 &&

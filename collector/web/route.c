@@ -81,11 +81,27 @@ void route_allowed(const struct web_route *routes, size_t n, struct slice path, 
 
         if (fits(slice_from_cstr(routes[i].path), path, &m) && len < size) {
             int more =
-                snprintf(ret_text + len, size - len, "%s%s", len > 0 ? ", " : "", routes[i].method);
+                snprintf(ret_text + len, size - len, "%s%s%s", len > 0 ? ", " : "",
+                         routes[i].method, strcmp(routes[i].method, "GET") == 0 ? ", HEAD" : "");
 
             len += more > 0 ? (size_t)more : 0;
         }
     }
+}
+
+bool route_takes(const char *words, struct slice name)
+{
+    struct slice rest = slice_from_cstr(words);
+    struct slice word;
+    bool more;
+
+    do {
+        more = slice_cut(rest, ' ', &word, &rest);
+        if (name.len > 0 && slice_equal(word, name)) {
+            return true;
+        }
+    } while (more);
+    return false;
 }
 
 static int digit(char c)

@@ -28,9 +28,12 @@ struct route_match {
 struct route_match route_find(const struct web_route *routes, size_t n, const char *method,
                               struct slice path);
 
-/* "GET, POST": the methods that the path has, for the Allow header. */
+/* "GET, HEAD, POST": the methods that the path has, for the Allow header. */
 void route_allowed(const struct web_route *routes, size_t n, struct slice path, char *ret_text,
                    size_t size);
+
+/* Is name one of the words, which are parted by blanks? */
+bool route_takes(const char *words, struct slice name);
 
 /* Resolve %XX in place of the arena's copy. False: a broken escape, a NUL, or the limit. */
 bool route_decode(struct slice raw, struct arena *a, struct slice *ret) MUST_CHECK;

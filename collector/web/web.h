@@ -9,6 +9,10 @@
  *                                                     web_reply() ◀─┘ now or later
  *
  * Every refusal is problem+json (RFC 9457) that names the limit or the scope.
+ * libmicrohttpd lets nobody see what it answers itself, in HTML (a Content-Length
+ * that is no number, a line that is no header, a head of more than 32 KiB), nor
+ * that a header's line was folded or went on behind a NUL: the value is what it
+ * makes of it.
  * Design: Access.
  */
 #pragma once
@@ -33,11 +37,12 @@ enum web_scope {
 };
 
 struct web_route {
-    const char *method; /* GET, POST */
+    const char *method; /* GET (and HEAD with it), POST */
     const char
         *path; /* a segment ":name" matches any one segment, e.g. /v1/threads/:thread/trace */
     unsigned scope;
     size_t max_body_bytes; /* 0: no body allowed */
+    const char *args;      /* the query's, parted by blanks; others are refused. NULL: none */
 
     /*
      * Called on the listener thread once the body is there; must not block. Answers

@@ -62,7 +62,7 @@ static void a_known_path_with_another_method_tells_what_it_takes(void **state)
         route_find(routes, COUNT_OF(routes), "POST", SLICE("/v1/threads/x/trace")).route,
         &routes[3]);
     route_allowed(routes, COUNT_OF(routes), SLICE("/v1/threads/x/trace"), allowed, sizeof(allowed));
-    assert_string_equal(allowed, "GET, POST");
+    assert_string_equal(allowed, "GET, HEAD, POST");
 }
 
 static void escapes_are_resolved_or_refused(void **state)

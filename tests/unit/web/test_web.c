@@ -78,7 +78,11 @@ static const struct web_route routes[] = {
       .scope = WEB_SCOPE_DISPATCH,
       .max_body_bytes = BODY_MAX,
       .handle = echo },
-    { .method = "GET", .path = "/item/:id", .scope = WEB_SCOPE_QUERY, .handle = say_item },
+    { .method = "GET",
+      .path = "/item/:id",
+      .scope = WEB_SCOPE_QUERY,
+      .args = "x n",
+      .handle = say_item },
     { .method = "POST", .path = "/later", .max_body_bytes = 16, .handle = keep },
     { .method = "POST", .path = "/thread", .max_body_bytes = BODY_MAX, .handle = hand_on },
 };
@@ -217,9 +221,9 @@ static void what_is_wrong_with_a_request_is_told(void **state)
         { "GET /nothing HTTP/1.1\r\nHost: localhost\r\n\r\n", 404, "nothing at this path" },
         { "PUT /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n", 405,
           "Allow: POST" },
-        { "HEAD /open HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", 405,
-          "Allow: GET" },
-        { "BREW /open HTTP/1.1\r\nHost: localhost\r\n\r\n", 405, "this path takes GET" },
+        { "HEAD /echo HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", 405,
+          "Allow: POST" },
+        { "BREW /open HTTP/1.1\r\nHost: localhost\r\n\r\n", 405, "this path takes GET, HEAD" },
         { "OPTIONS /echo HTTP/1.1\r\nHost: localhost\r\nOrigin: http://evil.example\r\n\r\n", 403,
           "Origin 'http://evil.example' is not ours" },
         { "GET /open HTTP/1.1\r\nHost: evil.example\r\n\r\n", 403,
@@ -235,6 +239,14 @@ static void what_is_wrong_with_a_request_is_told(void **state)
           "the limit of GET /open is 0" },
         { "GET /open HTTP/1.1\r\nHost: localhost\r\nOrigin: http://localhost\r\n\r\n", 200, "" },
         { "GET /open HTTP/1.1\r\nHost: hooks.example:80\r\n\r\n", 200, "" },
+        { "GET /open?bogus=1 HTTP/1.1\r\nHost: localhost\r\n\r\n", 400,
+          "argument 'bogus' is not known here (known: none)" },
+        { "GET /item/1?n=1&N=2 HTTP/1.1\r\nHost: localhost\r\n\r\n", 400,
+          "argument 'N' is not known here (known: x n)" },
+        { "GET /item/1?n=1&%6e=2 HTTP/1.1\r\nHost: localhost\r\n\r\n", 400,
+          "argument 'n' stands there twice" },
+        { "GET /item/1?=2 HTTP/1.1\r\nHost: localhost\r\n\r\n", 400, "argument ''" },
+        { "POST /echo HTTP/1.1\r\nHost: localhost\r\n\r\n", 411, "Content-Length is missing" },
     };
 
     (void)state;
@@ -248,6 +260,72 @@ static void what_is_wrong_with_a_request_is_told(void **state)
         }
         client_close(&one);
     }
+}
+
+/* Whose end nobody can be sure of: it is answered once, and the connection ends. */
+static void a_request_that_can_be_read_in_two_ways_ends_its_connection(void **state)
+{
+    static const struct {
+        const char *lines; /* between the request line and the end of the head */
+        int status;
+        const char *says;
+    } cases[] = {
+        { "Content-Length: 1\r\n", 400, "Host is missing" },
+        { "Content-Length : 1\r\n", 400, "a header's name" },
+        { "Content-Length\t: 1\r\n", 400, "a header's name" },
+        { "Transfer-Encoding : chunked\r\nContent-Length: 1\r\n", 400, "a header's name" },
+        { "Transfer-Encoding\x0b: chunked\r\nContent-Length: 1\r\n", 400, "a header's name" },
+        { "X\xff: chunked\r\nContent-Length: 1\r\n", 400, "a header's name" },
+        { "X: a\x01\r\nContent-Length: 1\r\n", 400, "control character" },
+        { "X: a\x7f\r\nContent-Length: 1\r\n", 400, "control character" },
+        { "Content-Length: 1\r\nContent-Length: 1\r\n", 400, "twice" },
+        { "Content-Length: 1\r\nTransfer-Encoding: chunked\r\n", 400, "exclude each other" },
+        { "Transfer-Encoding: xchunked\r\n", 501, "'xchunked' is not known here" },
+        { "Transfer-Encoding: chunked, identity\r\n", 501, "'chunked, identity' is not known" },
+        { "Transfer-Encoding: gzip, chunked\r\n", 501, "'gzip, chunked' is not known" },
+        { "Transfer-Encoding: identity\r\n", 501, "'identity' is not known here" },
+        { "", 411, "Content-Length is missing" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        char request[512];
+        struct client one;
+
+        (void)snprintf(request, sizeof(request), "POST /echo HTTP/1.1\r\n%s%s\r\nx",
+                       cases[i].status == 400 && i == 0 ? "" : "Host: localhost\r\n",
+                       cases[i].lines);
+        client_unix(&one, socket_path);
+        if (client_ask(&one, request) != cases[i].status || !strstr(one.reply, cases[i].says) ||
+            !strstr(one.reply, "problem+json")) {
+            fail_msg("%s\nis answered\n%s", request, one.reply);
+        }
+        if (i > 0 && !client_sees_close(&one, 2000)) {
+            fail_msg("%s\nleaves the connection open", request);
+        }
+        client_close(&one);
+    }
+}
+
+static void head_is_get_without_a_body(void **state)
+{
+    static const char request[] = "HEAD /item/1?n=22 HTTP/1.1\r\nHost: localhost\r\n\r\n"
+                                  "GET /open HTTP/1.1\r\nHost: localhost\r\n"
+                                  "Connection: close\r\n\r\n";
+    char reply[4096];
+    size_t len = 0;
+    ssize_t n;
+
+    (void)state;
+    assert_true(client_send(&client, request, strlen(request)));
+    while ((n = recv(client.fd, reply + len, sizeof(reply) - 1 - len, 0)) > 0) {
+        len += (size_t)n;
+    }
+    reply[len] = '\0';
+    assert_int_equal(strncmp(reply, "HTTP/1.1 200", 12), 0);
+    assert_non_null(strstr(reply, "Content-Length: 6\r\n"));
+    assert_null(strstr(reply, "1|22|1"));
+    assert_non_null(strstr(reply + 12, "HTTP/1.1 200")); /* the GET behind it */
 }
 
 static void a_refusal_is_problem_json_and_the_connection_goes_on(void **state)
@@ -331,6 +409,26 @@ static void too_many_headers_or_arguments_are_refused(void **state)
     (void)snprintf(request + len, sizeof(request) - len, " HTTP/1.1\r\nHost: localhost\r\n\r\n");
     assert_int_equal(client_ask(&client, request), 400);
     assert_true(says("arguments: more than 32"));
+}
+
+static void as_many_arguments_as_fit_into_a_head_are_answered(void **state)
+{
+    static char request[20 * 1024];
+    static const size_t counts[] = { 700, 1500, 4000, 7000 };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(counts); i++) {
+        size_t len = (size_t)snprintf(request, sizeof(request), "GET /item/1?");
+
+        for (size_t k = 0; k < counts[i]; k++) {
+            request[len++] = 'a';
+            request[len++] = '&';
+        }
+        (void)snprintf(request + len, sizeof(request) - len,
+                       " HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        assert_int_equal(client_ask(&client, request), 400);
+        assert_true(says("arguments: more than 32"));
+    }
 }
 
 static void connections_over_the_limit_are_told_so(void **state)
@@ -612,11 +710,14 @@ int main(void)
         WITH_SERVER(an_answer_may_come_later_from_another_thread),
         WITH_SERVER(expect_100_continue_is_answered),
         WITH_SERVER(what_is_wrong_with_a_request_is_told),
+        WITH_SERVER(a_request_that_can_be_read_in_two_ways_ends_its_connection),
+        WITH_SERVER(head_is_get_without_a_body),
         WITH_SERVER(a_refusal_is_problem_json_and_the_connection_goes_on),
         WITH_SERVER(a_chunked_body_over_the_limit_is_refused),
         WITH_SERVER(a_chunked_body_without_end_is_cut_off),
         WITH_SERVER(long_heads_are_refused_by_name),
         WITH_SERVER(too_many_headers_or_arguments_are_refused),
+        WITH_SERVER(as_many_arguments_as_fit_into_a_head_are_answered),
         WITH_SERVER(connections_over_the_limit_are_told_so),
         WITH_SERVER(a_stranger_on_the_unix_socket_is_refused),
         WITH_SERVER(a_token_opens_what_its_scopes_name),
