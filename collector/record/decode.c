@@ -5,7 +5,7 @@
 enum { OLDEST_SCHEMA = RECORD_SCHEMA > 1 ? RECORD_SCHEMA - 1 : 1 };
 
 /* No record's time; 0 is one: a clock that was never set begins at 1970. */
-static const int64_t NO_TIME_US = INT64_MIN;
+#define NO_TIME_US INT64_MIN
 
 static bool check_schema(struct json_value record, struct err *err)
 {
