@@ -153,8 +153,8 @@ struct gap {
 /* Something that a person or a role did to the records. */
 struct admin {
     struct record_head head;
-    struct slice
-        action; /* a fixed word: token_create token_revoke key_rotate key_lost reload retention … */
+    /* A fixed word: token_create token_revoke key_rotate key_lost reload retention … */
+    struct slice action;
     struct slice actor;   /* uid or token name */
     struct slice details; /* JSON object as text */
 };
