@@ -247,17 +247,17 @@ def test_what_a_restored_database_lacks_and_no_journal_has_is_a_gap(state, postg
     state.ship_once()
     segments = sorted((state.path / "journals" / "collect" / journal).glob("*.seg"))
     assert len(segments) > 1
-    segments[0].unlink()  # retired
+    segments[0].unlink()  # and nobody retired it
     for table in ("hook_evaluation", "hook_execution", "tool_execution", "audit_record"):
         postgres.psql(f"DELETE FROM {table} WHERE seq > 1000", dbname)
     postgres.psql(f"UPDATE position SET next_seq = 1001 WHERE journal = '{journal}'", dbname)
     done = state.ship_once()
     assert "restored" in done.stderr
-    assert "records cannot be delivered" in done.stderr and "retired" in done.stderr
+    assert "records cannot be delivered" in done.stderr and "damage" in done.stderr
     state.ship_once()  # the gap record, which stands in ship's own journal
     first = int(segments[1].stem)
     gaps = postgres.psql("SELECT lost, cause FROM audit_record WHERE type = 'gap'", dbname)
-    assert gaps == [f"{first - 1001}|retired"]
+    assert gaps == [f"{first - 1001}|damage"]
     kept = [r for r in state.records() if r.journal == journal]
     rows = postgres.psql(f"SELECT count(*) FROM ({STORED}) r WHERE journal = '{journal}' "
                          f"AND seq >= {first}", dbname)

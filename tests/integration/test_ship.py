@@ -374,5 +374,5 @@ def test_a_loss_is_told_once_although_ship_starts_again_before_it_delivers(state
     db.close()
     ship_once(state)
     ship_once(state)
-    assert query(state, "SELECT count(*) FROM audit_record WHERE type = 'gap' AND cause = 'retired'") == [(1,)]
+    assert query(state, "SELECT count(*) FROM audit_record WHERE type = 'gap' AND cause = 'damage'") == [(1,)]
     assert positions(state)["told"] == {}
