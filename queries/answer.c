@@ -53,13 +53,36 @@ static bool check_range(int64_t from_us, int64_t to_us, struct err *err)
     return true;
 }
 
+/* What is there and empty means something else than what is absent, and is refused. */
+static bool check_given(const char *name, struct slice text, struct err *err)
+{
+    return !text.ptr || text.len > 0 ? true : err_set(err, ERR_INVALID, "%s: is empty", name);
+}
+
+bool answer_check_trace(const struct trace_question *q, struct err *err)
+{
+    if (q->thread.len == 0) {
+        return err_set(err, ERR_INVALID, "thread: is empty");
+    }
+    return check_given("from", q->from, err) && check_given("to", q->to, err) &&
+           check_given("limit", q->limit, err);
+}
+
+bool answer_check_why(const struct why_question *q, struct err *err)
+{
+    return check_given("hook", q->hook, err) && check_given("call", q->call, err) &&
+           check_given("thread", q->thread, err) && check_given("tool", q->tool, err) &&
+           check_given("event", q->event, err) && check_given("at", q->at, err);
+}
+
 bool answer_trace(const struct answer_source *from, const struct trace_question *q, struct arena *a,
                   struct trace *ret, struct err *err)
 {
     struct trace_options o = { .thread = q->thread };
     uint64_t unshipped = 0;
 
-    if (!read_time("from", q->from, &o.from_us, err) || !read_time("to", q->to, &o.to_us, err) ||
+    if (!answer_check_trace(q, err) || !read_time("from", q->from, &o.from_us, err) ||
+        !read_time("to", q->to, &o.to_us, err) ||
         !read_limit(q->limit, from->max_rows, &o.limit, err) ||
         !check_range(o.from_us, o.to_us, err) ||
         !lag_measure(from->store, from->state_dir, &unshipped, err)) {
@@ -85,7 +108,7 @@ bool answer_why(const struct answer_source *from, const struct why_question *q, 
         .hook = q->hook, .call = q->call, .thread = q->thread, .tool = q->tool, .event = q->event
     };
 
-    return read_time("at", q->at, &o.at_us, err) &&
+    return answer_check_why(q, err) && read_time("at", q->at, &o.at_us, err) &&
            lag_measure(from->store, from->state_dir, &o.unshipped, err) &&
            why_query(from->store, &o, a, ret, err);
 }

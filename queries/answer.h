@@ -19,7 +19,7 @@ struct answer_source {
     int64_t max_rows;      /* serve.max_rows */
 };
 
-/* Empty slices: not given. Times are RFC 3339. */
+/* NULL slices: not given; what is given must not be empty. Times are RFC 3339. */
 struct trace_question {
     struct slice thread;
     struct slice from;
@@ -35,6 +35,10 @@ struct why_question {
     struct slice event;
     struct slice at;
 };
+
+/* Is what is given not empty? For who would not open a store for a bad question. */
+bool answer_check_trace(const struct trace_question *q, struct err *err) MUST_CHECK;
+bool answer_check_why(const struct why_question *q, struct err *err) MUST_CHECK;
 
 /*
  * Errors: ERR_INVALID: a value that is none, or over a limit, which is named;

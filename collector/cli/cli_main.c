@@ -6,6 +6,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "collector/base/fs.h"
 #include "collector/base/mem.h"
 #include "collector/base/suggest.h"
 
@@ -235,7 +236,12 @@ static int unknown_option(const char *word)
 int cli_main(int argc, char **argv, const struct cli_command *const *commands, size_t n)
 {
     struct globals g = { 0 };
+    struct err err;
 
+    if (!fs_fill_standard(&err)) {
+        (void)fprintf(stderr, "hooktrail: %s\n", err.text);
+        return CLI_FAILED;
+    }
     /* A reader that goes away (`| head`) shows as a failed write, not as our death. */
     (void)signal(SIGPIPE, SIG_IGN);
     if (!take_globals(&g, argc, argv, &argc)) {

@@ -21,7 +21,9 @@ int cli_usage(const struct cli *cli, const char *fmt, ...)
 
 int cli_fail(const struct cli *cli, const struct err *err)
 {
-    (void)fprintf(stderr, "hooktrail %s: %s\n", cli->command, err->text);
+    (void)fprintf(stderr, "hooktrail %s: ", cli->command);
+    cli_put(stderr, slice_from_cstr(err->text), false);
+    (void)fputc('\n', stderr);
     switch (err->code) {
     case ERR_INVALID:
     case ERR_TOO_BIG:

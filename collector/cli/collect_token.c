@@ -167,6 +167,23 @@ static bool create(const struct place *p, const char *name, unsigned scopes, int
     return true;
 }
 
+/* A token that nobody has seen must not open anything. */
+static int take_back(const struct cli *cli, const struct place *p, const char *name)
+{
+    CLEANUP(buf_done) struct buf details;
+    struct err err;
+
+    buf_init(&details, 4096);
+    describe(&details, name, NULL, NULL);
+    if (!token_revoke(p->path, slice_from_cstr(name), &err) ||
+        !record(p->config, "token_revoke", buf_slice(&details), &err)) {
+        return cli_fail(cli, &err);
+    }
+    (void)fprintf(stderr,
+                  "hooktrail token: the token could not be shown, so it has been revoked\n");
+    return CLI_FAILED;
+}
+
 static int run_create(const struct cli *cli, const struct place *p, int argc, char **argv)
 {
     const char *scopes_text = NULL;
@@ -195,7 +212,10 @@ static int run_create(const struct cli *cli, const struct place *p, int argc, ch
     }
     token_scopes_format(scopes, words, sizeof(words));
     clock_format(expires_us, until);
-    return print_created(cli, argv[first], token, words, expires_us > 0 ? until : NULL);
+
+    int code = print_created(cli, argv[first], token, words, expires_us > 0 ? until : NULL);
+
+    return code == CLI_DONE && cli_flush(cli) ? CLI_DONE : take_back(cli, p, argv[first]);
 }
 
 /* ---- List and revoke -------------------------------------------------------- */
@@ -297,6 +317,17 @@ static int run_revoke(const struct cli *cli, const struct place *p, int argc, ch
     return CLI_DONE;
 }
 
+static int make_state(const struct cli *cli, const struct config *c)
+{
+    struct err err;
+
+    if (mkdir(c->state, 0700) == 0 || errno == EEXIST) {
+        return CLI_DONE;
+    }
+    (void)err_errno(&err, errno, "make %s", c->state);
+    return cli_fail(cli, &err);
+}
+
 static int run(const struct cli *cli, int argc, char **argv)
 {
     struct place p;
@@ -313,15 +344,12 @@ static int run(const struct cli *cli, int argc, char **argv)
     if (strcmp(argv[1], "list") == 0) {
         code = cli_state(cli, p.config);
         code = code == CLI_DONE ? run_list(cli, &p, argc - 1, argv + 1) : code;
-    } else if (mkdir(p.config->state, 0700) < 0 && errno != EEXIST) {
-        struct err err;
-
-        (void)err_errno(&err, errno, "make %s", p.config->state);
-        code = cli_fail(cli, &err);
     } else if (strcmp(argv[1], "create") == 0) {
-        code = run_create(cli, &p, argc - 1, argv + 1);
+        code = make_state(cli, p.config);
+        code = code == CLI_DONE ? run_create(cli, &p, argc - 1, argv + 1) : code;
     } else if (strcmp(argv[1], "revoke") == 0) {
-        code = run_revoke(cli, &p, argc - 1, argv + 1);
+        code = cli_state(cli, p.config);
+        code = code == CLI_DONE ? run_revoke(cli, &p, argc - 1, argv + 1) : code;
     } else {
         code = cli_usage(cli, "takes create, list or revoke, not '%s'", argv[1]);
     }

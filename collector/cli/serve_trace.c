@@ -45,6 +45,11 @@ static int run(const struct cli *cli, int argc, char **argv)
                                       .from = slice_from_cstr(from),
                                       .to = slice_from_cstr(to),
                                       .limit = slice_from_cstr(limit) };
+
+    if (!answer_check_trace(&q, &err)) {
+        return cli_fail(cli, &err);
+    }
+
     int code = serve_ask_open(cli, &ask);
 
     if (code != CLI_DONE) {

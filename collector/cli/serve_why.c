@@ -21,9 +21,14 @@ static void print(const struct cli *cli, const struct why *w)
 static int answer(const struct cli *cli, const struct why_question *q)
 {
     CLEANUP(serve_ask_close) struct serve_ask ask = { 0 };
-    int code = serve_ask_open(cli, &ask);
     struct why w;
     struct err err;
+
+    if (!answer_check_why(q, &err)) {
+        return cli_fail(cli, &err);
+    }
+
+    int code = serve_ask_open(cli, &ask);
 
     if (code != CLI_DONE) {
         return code;

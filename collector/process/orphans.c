@@ -49,22 +49,6 @@ static void unlock(void)
     (void)pthread_mutex_unlock(&registry.lock);
 }
 
-/* Descriptors 0 to 2 must be taken, or a pipe of ours could become one of them. */
-static bool fill_standard_fds(struct err *err)
-{
-    for (;;) {
-        int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-
-        if (fd < 0) {
-            return err_errno(err, errno, "open /dev/null");
-        }
-        if (fd > STDERR_FILENO) {
-            (void)close(fd);
-            return true;
-        }
-    }
-}
-
 bool process_init(struct err *err)
 {
     char path[64];
@@ -77,7 +61,7 @@ bool process_init(struct err *err)
     if (signal(SIGPIPE, SIG_IGN) == SIG_ERR || signal(SIGCHLD, SIG_DFL) == SIG_ERR) {
         return err_errno(err, errno, "set signals");
     }
-    if (!fill_standard_fds(err)) {
+    if (!fs_fill_standard(err)) {
         return false;
     }
     lock();
