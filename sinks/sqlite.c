@@ -321,11 +321,30 @@ static enum sink_result write_rows(struct sink_sqlite *q, const struct span *spa
     return result == SINK_OK ? add_rollup(q, span, err) : result;
 }
 
+/*
+ * A file that was removed or renamed under us takes rows still, and nobody would
+ * ever read them. A new one is begun by opening, and the journals fill it again.
+ */
+static bool is_file_there(struct sink_sqlite *q, struct err *err)
+{
+    int moved = 0;
+
+    if (sqlite3_file_control(q->db->db, "main", SQLITE_FCNTL_HAS_MOVED, &moved) == SQLITE_OK &&
+        moved != 0) {
+        return err_set(err, ERR_IO, "%s: was removed or replaced while it was open",
+                       sqlite3_db_filename(q->db->db, "main"));
+    }
+    return true;
+}
+
 static enum sink_result sqlite_sink_write(struct sink *s, const struct span *span, struct err *err)
 {
     struct sink_sqlite *q = sink_sqlite_from(s);
 
     sqlite_arm(q->db);
+    if (!is_file_there(q, err)) {
+        return SINK_DOWN;
+    }
 
     enum sink_result result = sql_result(sqlite_run(q->db, q->begin, err));
 

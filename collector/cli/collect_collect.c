@@ -81,6 +81,24 @@ static bool make_folders(const struct config *c, struct err *err)
     return true;
 }
 
+/* Whoever can write to the state folder can put another in the place of what is in it. */
+static void warn_of_others(const char *path)
+{
+    struct stat st;
+
+    if (stat(path, &st) < 0) {
+        return;
+    }
+    if ((st.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
+        log_warn("others may write to the state folder, its records prove nothing: chmod go-w",
+                 log_str("path", path));
+    }
+    if (st.st_uid != 0 && st.st_uid != geteuid()) {
+        log_warn("the state folder is another user's, who may change the records in it",
+                 log_str("path", path), log_i64("uid", (int64_t)st.st_uid));
+    }
+}
+
 static enum journal_full full_of(const struct config *c)
 {
     return c->journal.when_full_drop ? JOURNAL_FULL_DROP_NEW : JOURNAL_FULL_BLOCK;
@@ -376,6 +394,7 @@ static int run_role(const struct cli *cli, struct role *role)
     if (!make_folder(role->config->state, &err)) {
         return cli_fail(cli, &err);
     }
+    warn_of_others(role->config->state);
     if (!load_hooks(role)) {
         return CLI_USAGE;
     }

@@ -277,6 +277,24 @@ static enum sre_event check_event(const struct document *doc, const json_t *spec
     return event;
 }
 
+/* A source without a name would match no thread, and the hook would never start. */
+static void check_sources(const struct document *doc, const json_t *spec, enum sre_event event)
+{
+    const json_t *sources = json_object_get(spec, "sources");
+    const json_t *item;
+    size_t i;
+
+    if (sources && event != SRE_START && event != SRE_NO_EVENT) {
+        keys_fault(doc, FAULT_ERROR, spec, "spec", "sources", "is for Start hooks only");
+    }
+    json_array_foreach(sources, i, item)
+    {
+        if (json_is_string(item) && json_string_length(item) == 0) {
+            keys_fault(doc, FAULT_ERROR, spec, "spec", "sources", "the source %zu is empty", i);
+        }
+    }
+}
+
 static void check_spec(const struct document *doc, json_t *spec, enum tier tier)
 {
     keys_check(doc, spec, "spec", spec_rules, COUNT(spec_rules));
@@ -284,9 +302,7 @@ static void check_spec(const struct document *doc, json_t *spec, enum tier tier)
     enum sre_event event = check_event(doc, spec);
 
     check_word(doc, spec, "spec", "activationMode", "always onDemand");
-    if (event != SRE_START && event != SRE_NO_EVENT && json_object_get(spec, "sources")) {
-        keys_fault(doc, FAULT_ERROR, spec, "spec", "sources", "is for Start hooks only");
-    }
+    check_sources(doc, spec, event);
     if (keys_mapping(spec, "hook")) {
         check_hook(doc, keys_mapping(spec, "hook"), event, tier);
     }

@@ -121,8 +121,19 @@ static bool open_folder(const char *state_dir, int *ret, struct err *err)
     if (fsync(state) < 0) {
         return err_errno(err, errno, "fsync %s", state_dir);
     }
-    *ret = openat(state, "keys", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    return *ret >= 0 || err_errno(err, errno, "open %s/keys", state_dir);
+
+    CLEANUP(fs_closep) int fd = openat(state, "keys", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    struct stat st;
+
+    if (fd < 0 || fstat(fd, &st) < 0) {
+        return err_errno(err, errno, "open %s/keys", state_dir);
+    }
+    /* Who may write there may put a key of his own in the place of ours. */
+    if ((st.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
+        return err_set(err, ERR_INVALID, "%s/keys: others may write there; chmod go-w", state_dir);
+    }
+    *ret = TAKE_FD(fd);
+    return true;
 }
 
 /* A PEM file; others must not be able to read a private one. */

@@ -58,3 +58,55 @@ def test_what_is_echoed_steers_no_terminal(folder):
     asked = shell(folder, "trace \"$(printf 'a\\033[31mb')\" --limit x")
     assert asked.returncode != 0
     assert "\033" not in asked.stderr
+
+
+def start_collect(folder):
+    role = subprocess.Popen([BINARY, "--config", "c.yaml", "--state", "state", "collect"], cwd=folder,
+                            stderr=subprocess.PIPE, text=True)
+    lines = []
+    for line in role.stderr:
+        lines.append(line)
+        if 'msg="collecting"' in line:
+            break
+    role.terminate()
+    role.communicate(timeout=20)
+    return role.returncode, "".join(lines)
+
+
+@pytest.mark.parametrize("mode, told", [(0o777, True), (0o720, True), (0o755, False), (0o700, False)])
+def test_a_state_folder_that_others_may_write_to_is_told(folder, mode, told):
+    (folder / "state").mkdir()
+    (folder / "state").chmod(mode)
+    code, log = start_collect(folder)
+    assert code == 0, log
+    assert ("others may write to the state folder" in log) == told
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="gives the folder to another user")
+def test_a_state_folder_of_another_user_is_told(folder):
+    (folder / "state").mkdir()
+    os.chown(folder / "state", 12345, -1)
+    code, log = start_collect(folder)
+    assert code == 0, log
+    assert "another user's" in log and "uid=12345" in log
+
+
+def test_keys_that_others_may_replace_are_not_used(folder):
+    (folder / "state" / "keys").mkdir(parents=True)
+    (folder / "state" / "keys").chmod(0o777)
+    code, log = start_collect(folder)
+    assert code != 0
+    assert "others may write there" in log
+
+
+@pytest.mark.parametrize("sources, faulty", [('[""]', True), ('["ui", ""]', True), ('["ui"]', False)])
+def test_a_source_without_a_name_is_a_fault(folder, sources, faulty):
+    (folder / "hooks.yaml").write_text(f"""metadata: {{name: greet}}
+spec:
+  eventType: Start
+  sources: {sources}
+  hook: {{type: command, script: "exit 0"}}
+""")
+    checked = shell(folder, "check --contract sre --hooks hooks.yaml")
+    said = checked.stdout + checked.stderr
+    assert ("is empty" in said) == faulty, said

@@ -239,6 +239,23 @@ static void a_private_key_that_others_can_read_is_refused(void **state)
     assert_non_null(strstr(err.text, "0600"));
 }
 
+static void a_folder_that_others_can_write_to_is_refused(void **state)
+{
+    (void)state;
+    static const mode_t modes[] = { 0775, 0757, 0777, 01777 };
+    struct key *k = NULL;
+
+    key_free(open_key(NULL));
+    for (size_t i = 0; i < COUNT_OF(modes); i++) {
+        assert_int_equal(chmod(key_path(""), modes[i]), 0);
+        assert_false(key_open(state_dir, "collect", NULL, &k, &err));
+        assert_int_equal(err.code, ERR_INVALID);
+        assert_non_null(strstr(err.text, "others may write there"));
+    }
+    assert_int_equal(chmod(key_path(""), 0755), 0);
+    key_free(open_key(NULL));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
 int main(void)
@@ -254,6 +271,7 @@ int main(void)
         TEST(a_rotation_that_the_journal_does_not_know_is_forgotten),
         TEST(a_file_that_is_no_key_is_refused),
         TEST(a_private_key_that_others_can_read_is_refused),
+        TEST(a_folder_that_others_can_write_to_is_refused),
     };
 
     return cmocka_run_group_tests_name("journal/keys", tests, NULL, NULL);

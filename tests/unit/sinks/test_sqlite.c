@@ -296,6 +296,29 @@ static void retention_removes_what_is_older_and_its_executions(void **state)
     assert_int_equal(cut.rows, 0);
 }
 
+static void a_file_that_is_gone_is_told_and_a_new_one_takes_all_again(void **state)
+{
+    (void)state;
+    char other[sizeof(path) + 8];
+    struct err err = { 0 };
+
+    (void)snprintf(other, sizeof(other), "%s.moved", path);
+    for (int renamed = 0; renamed < 2; renamed++) {
+        assert_int_equal(write_some(the_sink, 1, 1, &err), SINK_OK);
+        assert_int_equal(renamed ? rename(path, other) : unlink(path), 0);
+        assert_int_equal(write_some(the_sink, 2, 1, &err), SINK_DOWN);
+        assert_non_null(strstr(err.text, "was removed or replaced"));
+        sink_sqlite_ops.close(the_sink);
+        remove_store();
+        (void)unlink(other);
+        the_sink = open_sink();
+        assert_int_equal(write_some(the_sink, 1, 2, &err), SINK_OK);
+        assert_int_equal(count(J), 2);
+        close_it(NULL);
+        the_sink = open_sink();
+    }
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, open_it, close_it)
 
 int main(void)
@@ -317,6 +340,7 @@ int main(void)
         TEST(a_refusal_of_the_values_rejects_and_a_lock_retries),
         TEST(a_restored_older_store_is_told_in_words),
         TEST(a_record_of_a_newer_program_stops_the_sink),
+        TEST(a_file_that_is_gone_is_told_and_a_new_one_takes_all_again),
         TEST(retention_removes_what_is_older_and_its_executions),
     };
 
