@@ -9,12 +9,14 @@
 
 int cli_usage(const struct cli *cli, const char *fmt, ...)
 {
+    char text[ERR_TEXT_SIZE];
     va_list ap;
 
-    (void)fprintf(stderr, "hooktrail %s: ", cli->command);
     va_start(ap, fmt);
-    (void)vfprintf(stderr, fmt, ap);
+    (void)vsnprintf(text, sizeof(text), fmt, ap);
     va_end(ap);
+    (void)fprintf(stderr, "hooktrail %s: ", cli->command);
+    cli_put(stderr, slice_from_cstr(text), false);
     (void)fprintf(stderr, "; see 'hooktrail help %s'\n", cli->command);
     return CLI_USAGE;
 }
@@ -50,15 +52,18 @@ void cli_put_faults(const struct cli *cli, const struct faults *faults)
     for (const struct fault *f = faults->first; f; f = f->next) {
         bool error = f->level == FAULT_ERROR;
 
-        (void)fprintf(stderr, "%s:", f->file ? f->file : "");
+        cli_put(stderr, slice_from_cstr(f->file), false);
+        (void)fputc(':', stderr);
         if (f->line > 0) {
             (void)fprintf(stderr, "%zu:", f->line);
         }
         (void)fprintf(stderr, " %s%s:%s ",
                       cli->color_err ? styles[error ? CLI_RED : CLI_YELLOW] : "",
                       error ? "error" : "warning", cli->color_err ? "\033[0m" : "");
-        (void)fprintf(stderr, "%s%s%s\n", f->key ? f->key : "", f->key ? ": " : "",
-                      f->text ? f->text : "");
+        cli_put(stderr, slice_from_cstr(f->key), false);
+        (void)fputs(f->key ? ": " : "", stderr);
+        cli_put(stderr, slice_from_cstr(f->text), false);
+        (void)fputc('\n', stderr);
     }
 }
 

@@ -54,10 +54,14 @@ def test_an_empty_name_is_refused(folder, words):
     assert "empty" in asked.stderr
 
 
-def test_what_is_echoed_steers_no_terminal(folder):
-    asked = shell(folder, "trace \"$(printf 'a\\033[31mb')\" --limit x")
+@pytest.mark.parametrize("words", ["token ID", "token revoke ID", "trace t --from ID", "check --hooks ID"])
+def test_what_is_echoed_steers_no_terminal(folder, words):
+    (folder / "state").mkdir()
+    asked = shell(folder, words.replace("ID", "\"$(printf 'a\\033[31mb')\""))
     assert asked.returncode != 0
-    assert "\033" not in asked.stderr
+    assert "\033" not in asked.stderr + asked.stdout
+    if words != "trace t --from ID":  # without a store it goes no further
+        assert "\\x1b[31mb" in asked.stderr + asked.stdout
 
 
 def start_collect(folder):
