@@ -338,11 +338,45 @@ static void settle_missed(struct journal *j, const char *dir, struct missing m)
     }
 }
 
+/* Count what is missing of another journal in our mark, before its own is settled. */
+static bool count_missed(struct journal *j, struct missing m, struct err *err)
+{
+    count(j, missing_count(m), "missing");
+    losses_save(&j->losses, &j->mark);
+    return mark_sync(&j->mark, err);
+}
+
 /*
- * Journals whose segments are gone. Where some are left, readers tell of the others
- * where they stand; of one without any nobody would: it is counted here. That of
- * `adopted` is counted already.
+ * A journal whose segments are gone. Where some are left, readers tell of the others
+ * where they stand; of one without any nobody would: it is counted here, unless it
+ * is counted already.
  */
+static bool tell_one(struct journal *j, const struct id *id, bool counted, struct err *err)
+{
+    struct folder_path dir;
+    struct missing m;
+
+    if (!folder_path(&dir, err, "%s/%s", j->role_dir.text, id->text)) {
+        return false;
+    }
+
+    enum rest rest = look(j, dir.text, &m);
+
+    if (missing_count(m) > 0 || rest == REST_MISSED) {
+        log_error("segments of the journal are missing, and were not retired",
+                  log_str("journal", id->text), log_i64("from", (int64_t)m.from),
+                  log_i64("to", (int64_t)m.to));
+    }
+    if (rest == REST_MISSED) {
+        if (!counted && !count_missed(j, m, err)) {
+            return false;
+        }
+        settle_missed(j, dir.text, m);
+    }
+    return true;
+}
+
+/* All journals of the role; the loss of the one that was `adopted` is counted. */
 static bool tell_missing(struct journal *j, const struct id *adopted, struct err *err)
 {
     CLEANUP(folder_journals_done) struct folder_journals all = { 0 };
@@ -351,31 +385,9 @@ static bool tell_missing(struct journal *j, const struct id *adopted, struct err
         return false;
     }
     for (size_t i = 0; i < all.n; i++) {
-        struct folder_path dir;
-        struct missing m;
-
-        if (!folder_path(&dir, err, "%s/%s", j->role_dir.text, all.ids[i].text)) {
+        if (!tell_one(j, &all.ids[i], strcmp(all.ids[i].text, adopted->text) == 0, err)) {
             return false;
         }
-
-        enum rest rest = look(j, dir.text, &m);
-
-        if (missing_count(m) > 0 || rest == REST_MISSED) {
-            log_error("segments of the journal are missing, and were not retired",
-                      log_str("journal", all.ids[i].text), log_i64("from", (int64_t)m.from),
-                      log_i64("to", (int64_t)m.to));
-        }
-        if (rest != REST_MISSED) {
-            continue;
-        }
-        if (strcmp(all.ids[i].text, adopted->text) != 0) {
-            count(j, missing_count(m), "missing");
-            losses_save(&j->losses, &j->mark);
-            if (!mark_sync(&j->mark, err)) {
-                return false;
-            }
-        }
-        settle_missed(j, dir.text, m);
     }
     return true;
 }
