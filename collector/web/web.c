@@ -31,7 +31,8 @@ static size_t no_unescape(void *cls, struct MHD_Connection *mhd, char *text)
 /*
  * MHD keeps a node of each argument in the connection's pool, and where that is
  * full the request hangs. So of more than one too many (which is refused by its
- * number) the rest is joined to the last one, in MHD's own buffer.
+ * number) the rest is joined to the last one, in MHD's own buffer; of a line that
+ * is refused by its length, to the first.
  */
 static void *join_arguments(void *cls, const char *uri, struct MHD_Connection *mhd)
 {
@@ -39,12 +40,13 @@ static void *join_arguments(void *cls, const char *uri, struct MHD_Connection *m
         const char *given;
         char *own;
     } at = { .given = strchr(uri, '?') };
+    const size_t most = strlen(uri) > WEB_HEADERS_MAX_BYTES ? 0 : WEB_ARGS_MAX;
     size_t n = 1;
 
     (void)cls;
     (void)mhd;
     for (; at.own && *at.own != '\0'; at.own++) {
-        if (*at.own == '&' && n++ > WEB_ARGS_MAX) {
+        if (*at.own == '&' && n++ > most) {
             *at.own = '+';
         }
     }
