@@ -129,7 +129,10 @@ static unsigned forms_of(struct slice text, size_t at, char letter)
 
 static char letter_of(struct slice text, const struct run *r)
 {
-    return r->name - r->from == 1 ? redact_at(text, r->name) : '\0';
+    if (r->name - r->from != 1) {
+        return '\0';
+    }
+    return redact_at(text, r->name);
 }
 
 static bool has_option(char letter)

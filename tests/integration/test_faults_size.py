@@ -52,8 +52,16 @@ def resident_kb(pid):
     return int(re.search(r"VmRSS:\s+(\d+)", pathlib.Path(f"/proc/{pid}/status").read_text())[1])
 
 
+def link_of(pid, fd):
+    """What a descriptor is; None when it was closed meanwhile."""
+    try:
+        return os.readlink(f"/proc/{pid}/fd/{fd}")
+    except FileNotFoundError:
+        return None
+
+
 def descriptors(pid):
-    return sorted(os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd"))
+    return sorted(filter(None, (link_of(pid, fd) for fd in os.listdir(f"/proc/{pid}/fd"))))
 
 
 def threads(pid):

@@ -394,7 +394,8 @@ def test_a_faulty_hook_file_is_refused_at_start_and_ignored_later(collector):
     good = HOOKS.format(dir=c.dir)
 
     c.write("hooks.yaml", good + "---\nmetadata: {name: bad}\n")
-    second = subprocess.run(c.command("--state", c.dir + "/other", "collect"), capture_output=True, text=True, timeout=20)
+    other = [c.binary, "--config", c.dir + "/hooktrail.yaml", "--state", c.dir + "/other", "collect"]
+    second = subprocess.run(other, capture_output=True, text=True, timeout=20)
     assert second.returncode == 2
     assert "hooks.yaml:" in second.stderr
 
