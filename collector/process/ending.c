@@ -5,6 +5,8 @@
 
 #include "collector/base/clock.h"
 
+enum { EMPTY_LOOKS = 3 }; /* a millisecond apart */
+
 struct members {
     const struct active_run *run;
     pid_t child;
@@ -49,25 +51,29 @@ bool ending_has_members(const struct active_run *r)
 }
 
 /*
- * Kill what there is until there is nothing: a process that starts the next one and
- * exits may slip through one round, and hardly through the second. What was killed
+ * Kill what there is until there is nothing, several looks in a row: a process that
+ * starts the next one and exits may slip through one of them. What was killed
  * is reaped by orphans_of(). How many would not go in time.
  */
 static uint32_t end_for_good(const struct active_run *r)
 {
     int64_t until_ms = clock_mono_ms() + REAP_WAIT_MS;
+    int empty_looks = 0;
 
     for (;;) {
         CLEANUP(tree_done) struct tree t = { 0 };
 
         orphans_of(r, &t);
-        if (t.n == 0) {
+        empty_looks = t.n == 0 ? empty_looks + 1 : 0;
+        if (empty_looks == EMPTY_LOOKS) {
             return 0;
         }
         if (clock_mono_ms() >= until_ms) {
             return (uint32_t)t.n;
         }
-        ending_kill(r, 0);
+        if (t.n > 0) {
+            ending_kill(r, 0);
+        }
         (void)poll(NULL, 0, 1);
     }
 }

@@ -106,6 +106,14 @@ static unsigned threads(void)
     return sysconf(_SC_NPROCESSORS_ONLN) > 1 ? 2 : 0;
 }
 
+/* libmicrohttpd shares its limit out among the threads; one of them may get all connections. */
+static unsigned daemon_limit(const struct web *w)
+{
+    unsigned n = threads();
+
+    return (w->max_connections + SPARE_CONNECTIONS) * (n > 0 ? n : 1);
+}
+
 static bool start_daemon(struct listener *l, int fd, struct tls *tls, struct err *err)
 {
     bool use_tls = tls->cert.len_bytes > 0 && !l->spec.is_unix;
@@ -130,9 +138,9 @@ static bool start_daemon(struct listener *l, int fd, struct tls *tls, struct err
         flags, 0, NULL, NULL, serve_access, l, MHD_OPTION_LISTEN_SOCKET, fd,
         MHD_OPTION_NOTIFY_COMPLETED, serve_completed, l, MHD_OPTION_NOTIFY_CONNECTION,
         serve_connection, l, MHD_OPTION_UNESCAPE_CALLBACK, no_unescape, NULL,
-        MHD_OPTION_CONNECTION_LIMIT, l->web->max_connections + SPARE_CONNECTIONS,
-        MHD_OPTION_CONNECTION_TIMEOUT, idle_s, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-        (size_t)POOL_BYTES, MHD_OPTION_THREAD_STACK_SIZE, (size_t)STACK_BYTES,
+        MHD_OPTION_CONNECTION_LIMIT, daemon_limit(l->web), MHD_OPTION_CONNECTION_TIMEOUT, idle_s,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)POOL_BYTES, MHD_OPTION_THREAD_STACK_SIZE,
+        (size_t)STACK_BYTES,
         /* Our own checks are the stricter ones, and their answers name the fault. */
         MHD_OPTION_STRICT_FOR_CLIENT, 0, MHD_OPTION_URI_LOG_CALLBACK, join_arguments, NULL,
         MHD_OPTION_THREAD_POOL_SIZE, threads(), MHD_OPTION_ARRAY, pem, MHD_OPTION_END);
