@@ -100,22 +100,6 @@ static bool kafka_open(const struct sink_config *cfg, struct sink **ret_sink, st
     return true;
 }
 
-/* Queue one message; a full queue is waited for. */
-static rd_kafka_resp_err_t produce(struct sink_kafka *k, const struct kafka_message *m,
-                                   const struct kafka_flight *f, struct kafka_entry *e,
-                                   int64_t deadline_ms)
-{
-    for (;;) {
-        rd_kafka_resp_err_t code =
-            kafka_client_produce(&k->client, m, slice_from_cstr(f->journal), e->seq, e);
-
-        if (code != RD_KAFKA_RESP_ERR__QUEUE_FULL || clock_left_ms(deadline_ms) == 0) {
-            return code;
-        }
-        (void)rd_kafka_poll(k->client.rk, 10);
-    }
-}
-
 /* A record whose messages are made and not sent yet. */
 struct outgoing {
     uint64_t seq;
@@ -156,7 +140,8 @@ static enum sink_result send_record(struct sink_kafka *k, struct kafka_flight *f
         rd_kafka_resp_err_t code;
 
         e->pending++;
-        code = produce(k, &o->list[i], f, e, deadline_ms);
+        code = kafka_client_produce_by(&k->client, &o->list[i], slice_from_cstr(f->journal), e->seq,
+                                       e, deadline_ms);
         if (code) {
             kafka_entry_answered(e, code);
         }

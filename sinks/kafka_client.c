@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "collector/base/clock.h"
 #include "collector/base/log.h"
 
 enum { CLOSE_MS = 1000 };
@@ -152,4 +153,18 @@ rd_kafka_resp_err_t kafka_client_produce(struct kafka_client *c, const struct ka
         rd_kafka_headers_destroy(headers);
     }
     return code;
+}
+
+rd_kafka_resp_err_t kafka_client_produce_by(struct kafka_client *c, const struct kafka_message *m,
+                                            struct slice journal, uint64_t seq, void *opaque,
+                                            int64_t deadline_ms)
+{
+    for (;;) {
+        rd_kafka_resp_err_t code = kafka_client_produce(c, m, journal, seq, opaque);
+
+        if (code != RD_KAFKA_RESP_ERR__QUEUE_FULL || clock_left_ms(deadline_ms) == 0) {
+            return code;
+        }
+        (void)rd_kafka_poll(c->rk, 10);
+    }
 }

@@ -60,6 +60,11 @@ bool kafka_client_fit(struct kafka_client *c, const struct kafka_settings *set,
 rd_kafka_resp_err_t kafka_client_produce(struct kafka_client *c, const struct kafka_message *m,
                                          struct slice journal, uint64_t seq, void *opaque);
 
+/* The same; a full queue is waited for until the monotonic deadline_ms. */
+rd_kafka_resp_err_t kafka_client_produce_by(struct kafka_client *c, const struct kafka_message *m,
+                                            struct slice journal, uint64_t seq, void *opaque,
+                                            int64_t deadline_ms);
+
 /* librdkafka's parameters lack the const that its promises have: keys and values are copied. */
 void *kafka_bytes(struct slice bytes);
 

@@ -219,20 +219,6 @@ static enum sink_result abandon(struct sink_kafka_exact *k, enum sink_result res
     return result;
 }
 
-/* Queue one message; a full queue is waited for. */
-static rd_kafka_resp_err_t produce(struct sink_kafka_exact *k, const struct kafka_message *m,
-                                   struct slice journal, uint64_t seq, int64_t deadline_ms)
-{
-    for (;;) {
-        rd_kafka_resp_err_t code = kafka_client_produce(&k->client, m, journal, seq, NULL);
-
-        if (code != RD_KAFKA_RESP_ERR__QUEUE_FULL || clock_left_ms(deadline_ms) == 0) {
-            return code;
-        }
-        (void)rd_kafka_poll(k->client.rk, 10);
-    }
-}
-
 static enum sink_result send_record(struct sink_kafka_exact *k, const struct span *span,
                                     const struct sink_record *r, int64_t deadline_ms,
                                     struct err *err)
@@ -245,7 +231,8 @@ static enum sink_result send_record(struct sink_kafka_exact *k, const struct spa
     enum sink_result result = kafka_messages(r, &k->arena, &list, &n, err);
 
     for (size_t i = 0; result == SINK_OK && i < n; i++) {
-        rd_kafka_resp_err_t code = produce(k, &list[i], span->journal, r->seq, deadline_ms);
+        rd_kafka_resp_err_t code =
+            kafka_client_produce_by(&k->client, &list[i], span->journal, r->seq, NULL, deadline_ms);
 
         if (code) {
             (void)kafka_client_fail(&k->client, code, "kafka", err);
