@@ -41,56 +41,95 @@ static bool is_reference(const char *z)
     return strncmp(z, "env:", 4) == 0 || strncmp(z, "file:", 5) == 0;
 }
 
-static bool cut_at_last(struct slice s, char sep, struct slice *ret_head, struct slice *ret_tail)
+static bool cut_at_last(struct slice s, char sep, size_t *ret)
 {
     const char *at = s.len > 0 ? memrchr(s.ptr, sep, s.len) : NULL;
 
-    if (!at) {
-        return false;
+    *ret = at ? (size_t)(at - s.ptr) : 0;
+    return at != NULL;
+}
+
+/*
+ * Take "USER:PASSWORD@" off *rest. As libpq reads it, an @ before the first slash ends it,
+ * so a password may hold a question mark; else one before the first question mark, for a
+ * slash in a password that nobody escaped. The last such @: all before it is hidden.
+ */
+static bool take_userinfo(struct slice *rest, struct slice *ret)
+{
+    struct slice head;
+    struct slice tail;
+    size_t n;
+
+    (void)slice_cut(*rest, '/', &head, &tail);
+    if (!cut_at_last(head, '@', &n)) {
+        (void)slice_cut(*rest, '?', &head, &tail);
+        if (!cut_at_last(head, '@', &n)) {
+            return false;
+        }
     }
-    *ret_head = (struct slice){ .ptr = s.ptr, .len = (size_t)(at - s.ptr) };
-    *ret_tail = (struct slice){ .ptr = at + 1, .len = s.len - ret_head->len - 1 };
+    *ret = (struct slice){ .ptr = rest->ptr, .len = n };
+    *rest = (struct slice){ .ptr = rest->ptr + n + 1, .len = rest->len - n - 1 };
     return true;
 }
 
-/* scheme://USER:PASSWORD@HOST…?password=…&… */
-static void redact_uri(struct buf *out, struct slice uri)
+/* A name of a user that cannot be something else, read wrongly. */
+static bool is_plain(struct slice name)
 {
-    const char *start = memchr(uri.ptr, ':', uri.len);
-    struct slice rest = { .ptr = start + 3, .len = uri.len - (size_t)(start + 3 - uri.ptr) };
-    struct slice path;
-    struct slice query;
-    struct slice userinfo;
-    struct slice host;
-
-    buf_add(out, (struct slice){ .ptr = uri.ptr, .len = (size_t)(start + 3 - uri.ptr) });
-
-    bool has_query = slice_cut(rest, '?', &path, &query);
-
-    /* The last @: one inside a password that nobody escaped hides what is before it, too. */
-    if (cut_at_last(path, '@', &userinfo, &host)) {
-        struct slice user;
-        struct slice password;
-
-        buf_add(out, slice_cut(userinfo, ':', &user, &password) ? user : userinfo);
-        buf_addf(out, "%s@", password.len > 0 ? ":" HIDDEN : "");
-        buf_add(out, host);
-    } else {
-        buf_add(out, path);
+    for (size_t i = 0; i < name.len; i++) {
+        if (!isalnum((unsigned char)name.ptr[i]) && !strchr("._-%~+", name.ptr[i])) {
+            return false;
+        }
     }
-    for (bool more = has_query, first = true; more; first = false) {
+    return true;
+}
+
+static bool redact_userinfo(struct buf *out, struct slice userinfo)
+{
+    struct slice user;
+    struct slice password;
+
+    (void)slice_cut(userinfo, ':', &user, &password);
+    buf_add(out, user);
+    buf_addf(out, "%s@", password.len > 0 ? ":" HIDDEN : "");
+    return is_plain(user);
+}
+
+static bool redact_query(struct buf *out, struct slice query)
+{
+    for (char before = '?'; query.len > 0; before = '&') {
         struct slice pair;
         struct slice key;
         struct slice value;
 
-        more = slice_cut(query, '&', &pair, &query);
-        (void)slice_cut(pair, '=', &key, &value);
-        buf_add_char(out, first ? '?' : '&');
-        buf_add(out, is_shown(key) ? pair : key);
-        if (!is_shown(key)) {
-            buf_addf(out, "=" HIDDEN);
+        (void)slice_cut(query, '&', &pair, &query);
+        if (!slice_cut(pair, '=', &key, &value)) {
+            return false;
         }
+        buf_add_char(out, before);
+        buf_add(out, key);
+        buf_add_char(out, '=');
+        buf_add(out, is_shown(key) ? value : SLICE(HIDDEN));
     }
+    return true;
+}
+
+/* scheme://USER:PASSWORD@HOST…?password=…&…; false as redact_pairs() below. */
+static bool redact_uri(struct buf *out, struct slice uri)
+{
+    const char *colon = memchr(uri.ptr, ':', uri.len);
+    size_t scheme = (size_t)(colon - uri.ptr) + sizeof("://") - 1;
+    struct slice rest = { .ptr = uri.ptr + scheme, .len = uri.len - scheme };
+    struct slice userinfo;
+    struct slice place;
+    struct slice query;
+
+    buf_add(out, (struct slice){ .ptr = uri.ptr, .len = scheme });
+    if (take_userinfo(&rest, &userinfo) && !redact_userinfo(out, userinfo)) {
+        return false;
+    }
+    (void)slice_cut(rest, '?', &place, &query);
+    buf_add(out, place);
+    return redact_query(out, query);
 }
 
 static size_t skip_blanks(struct slice s, size_t i)
@@ -163,12 +202,9 @@ static json_t *redact_dsn(const json_t *v)
     bool uri =
         slice_starts_with(s, SLICE("postgres://")) || slice_starts_with(s, SLICE("postgresql://"));
 
-    if (uri) {
-        redact_uri(&out, s);
-    } else if (!redact_pairs(&out, s)) {
-        return json_string(HIDDEN);
-    }
-    return json_string(buf_cstr(&out));
+    bool ok = uri ? redact_uri(&out, s) : redact_pairs(&out, s);
+
+    return json_string(ok ? buf_cstr(&out) : HIDDEN);
 }
 
 /* Properties of librdkafka whose values are secrets, whatever they are called later. */
