@@ -1,7 +1,5 @@
 #include "collector/record/types.h"
 
-#include <string.h>
-
 static const char *const record_types[RECORD_TYPE_COUNT] = {
     "", "hook_evaluation", "tool_execution", "hook_registry", "gap", "checkpoint", "admin",
 };
@@ -30,10 +28,8 @@ static const char *const causes[CAUSE_COUNT] = {
 static unsigned find(const char *const *names, unsigned n, struct slice name)
 {
     for (unsigned i = 1; i < n && name.len > 0; i++) {
-        const char *z = names[i];
-
         /* The first byte tells most of them apart. */
-        if (z[0] == name.ptr[0] && strncmp(z, name.ptr, name.len) == 0 && z[name.len] == '\0') {
+        if (names[i][0] == name.ptr[0] && slice_equal(slice_from_cstr(names[i]), name)) {
             return i;
         }
     }

@@ -423,6 +423,21 @@ static void a_record_that_does_not_fit_into_the_arena_is_too_big(void **state)
     arena_clear(&small);
 }
 
+/* Bytes that hold a NUL come from URLs and from hooks, and are longer than any word. */
+static void a_word_is_all_of_it(void **state)
+{
+    (void)state;
+    static const char behind[64] = "deny";
+
+    assert_int_equal(decision_from(SLICE("deny")), DECISION_DENY);
+    assert_int_equal(decision_from(SLICE("den")), DECISION_NONE);
+    assert_int_equal(decision_from(SLICE("denyx")), DECISION_NONE);
+    assert_int_equal(decision_from(SLICE("")), DECISION_NONE);
+    for (size_t len = 5; len < sizeof(behind); len++) {
+        assert_int_equal(decision_from((struct slice){ .ptr = behind, .len = len }), DECISION_NONE);
+    }
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -435,6 +450,7 @@ int main(void)
         TEST(keys_of_a_newer_writer_and_second_ones_are_passed_over),
         TEST(what_is_no_such_record_is_refused_by_its_key),
         TEST(a_record_that_does_not_fit_into_the_arena_is_too_big),
+        TEST(a_word_is_all_of_it),
     };
 
     return cmocka_run_group_tests_name("record/decode", tests, NULL, NULL);
