@@ -10,25 +10,11 @@
 
 enum { PATTERN_MAX_BYTES = 64 * 1024, NAME_MAX_BYTES = 256 };
 
-static void free_matcher(struct matcher **m)
+/* Would it match, as a regular expression? */
+static bool would_match(struct slice pattern, struct slice tool)
 {
-    matcher_free(*m);
-    *m = NULL;
-}
-
-/* Would before + pattern + behind match, as a regular expression? */
-static bool would_match(const char *before, struct slice pattern, const char *behind,
-                        struct slice tool)
-{
-    CLEANUP(buf_done) struct buf b;
+    CLEANUP(matcher_freep) struct matcher *m = matcher_new(pattern);
     enum matcher_rule rule;
-
-    buf_init(&b, PATTERN_MAX_BYTES);
-    buf_add(&b, slice_from_cstr(before));
-    buf_add(&b, pattern);
-    buf_add(&b, slice_from_cstr(behind));
-
-    CLEANUP(free_matcher) struct matcher *m = matcher_new(buf_slice(&b));
 
     return matcher_matches(m, tool, &rule) && rule == MATCHER_BY_REGEX;
 }
@@ -69,13 +55,13 @@ static struct slice other_notation(struct slice pattern, struct slice tool, stru
     struct slice glob = rewritten(pattern, '*', ".*", a);
     struct slice list = rewritten(pattern, ',', "|", a);
 
-    if (has_char(pattern, '*') && would_match("", glob, "", tool)) {
+    if (has_char(pattern, '*') && would_match(glob, tool)) {
         return say(a,
                    "It reads like a file glob; in a regular expression `*` repeats what is before "
                    "it: write '%" SLICE_FMT "'.",
                    SLICE_ARG(glob));
     }
-    if (has_char(pattern, ',') && would_match("", list, "", tool)) {
+    if (has_char(pattern, ',') && would_match(list, tool)) {
         return say(a,
                    "It reads like a list; alternatives are divided by `|`: write '%" SLICE_FMT "'.",
                    SLICE_ARG(list));
@@ -86,21 +72,27 @@ static struct slice other_notation(struct slice pattern, struct slice tool, stru
 /* The pattern fits, but not the whole name, or not its case. */
 static struct slice other_extent(struct slice pattern, struct slice tool, struct arena *a)
 {
-    if (would_match("(?i:", pattern, ")", tool)) {
+    /* What is put around alternatives would go to the outer ones alone. */
+    bool group = has_char(pattern, '|');
+    struct slice whole = group ? say(a, "(%" SLICE_FMT ")", SLICE_ARG(pattern)) : pattern;
+    struct slice start = say(a, "%" SLICE_FMT ".*", SLICE_ARG(whole));
+    struct slice part = say(a, ".*%" SLICE_FMT ".*", SLICE_ARG(whole));
+
+    if (would_match(say(a, "(?i:%" SLICE_FMT ")", SLICE_ARG(pattern)), tool)) {
         return say(a, "It differs in case only: tool names are compared with regard to case. "
                       "Write the name as the trace shows it.");
     }
-    if (would_match("(?:", pattern, ").*", tool)) {
+    if (would_match(start, tool)) {
         return say(a,
                    "It matches the beginning of the name, and a matcher must match all of it: "
-                   "write '%" SLICE_FMT ".*'.",
-                   SLICE_ARG(pattern));
+                   "write '%" SLICE_FMT "'.",
+                   SLICE_ARG(start));
     }
-    if (would_match(".*(?:", pattern, ").*", tool)) {
+    if (would_match(part, tool)) {
         return say(a,
                    "It matches a part of the name, and a matcher must match all of it: "
-                   "write '.*%" SLICE_FMT ".*'.",
-                   SLICE_ARG(pattern));
+                   "write '%" SLICE_FMT "'.",
+                   SLICE_ARG(part));
     }
     return (struct slice){ 0 };
 }
@@ -128,7 +120,7 @@ static struct slice not_compiling(const char *fault, struct slice tool, struct a
 
 struct slice near_miss(struct slice pattern, struct slice tool, struct arena *a)
 {
-    CLEANUP(free_matcher) struct matcher *m = matcher_new(pattern);
+    CLEANUP(matcher_freep) struct matcher *m = matcher_new(pattern);
 
     if (pattern.len == 0) {
         return say(a,

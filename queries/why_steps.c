@@ -288,16 +288,10 @@ static struct slice compared(const struct why_case *c, struct slice pattern, boo
                exact ? ", compared as an exact string because the pattern is unusable" : "");
 }
 
-static void free_matcher(struct matcher **m)
-{
-    matcher_free(*m);
-    *m = NULL;
-}
-
 /* The chain did not come to ask the matcher; we can. */
 static struct why_step matcher_asked_now(const struct why_case *c, struct slice pattern)
 {
-    CLEANUP(free_matcher) struct matcher *m = matcher_new(pattern);
+    CLEANUP(matcher_freep) struct matcher *m = matcher_new(pattern);
     enum matcher_rule rule;
     bool matches = matcher_matches(m, c->evaluation->tool_name, &rule);
     struct slice text = compared(c, pattern, matches, rule == MATCHER_BY_EXACT);

@@ -22,7 +22,6 @@ enum {
     DEPTH_MAX = 20 * 1000,      /* nested backtracking points */
     HEAP_MAX_KIB = 4 * 1024,    /* for those points */
     FAULT_SIZE = 160,           /* bytes of a compile error, with its NUL */
-
 };
 
 struct matcher {
@@ -77,6 +76,12 @@ void matcher_free(struct matcher *m)
     pcre2_code_free(m->code);
     free(m->pattern);
     free(m);
+}
+
+void matcher_freep(struct matcher **m)
+{
+    matcher_free(*m);
+    *m = NULL;
 }
 
 static uint32_t steps_allowed(size_t name_len)

@@ -10,6 +10,7 @@
  */
 #pragma once
 
+#include "collector/base/cleanup.h"
 #include "collector/base/slice.h"
 
 enum { MATCHER_LIMIT_MS = 50 }; /* longest time one comparison may take */
@@ -19,8 +20,8 @@ struct matcher; /* opaque */
 /* Compile; the pattern is copied. Never NULL: a bad pattern becomes an exact string. */
 struct matcher *matcher_new(struct slice pattern);
 
-/* Accepts NULL. */
-void matcher_free(struct matcher *m);
+void matcher_free(struct matcher *m);   /* accepts NULL */
+void matcher_freep(struct matcher **m); /* for CLEANUP */
 
 /* How a name is compared. */
 enum matcher_rule {
