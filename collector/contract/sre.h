@@ -25,6 +25,9 @@ enum {
     SRE_SCRIPT_BYTES = 64 * 1024,
 };
 
+/* The pipeline's own key of metadata: the hook that allowed a call. */
+#define SRE_AGGREGATION_KEY "_aggregation.allowing_hook"
+
 /* A reason that nobody gave. */
 #define SRE_DEFAULT_REASON "Blocked by hook"
 
@@ -56,8 +59,8 @@ bool sre_event_is_tool(enum sre_event event);
 /* contract_ops.load. */
 void sre_load(const struct hook_source *src, struct hookset *set, struct faults *faults);
 
-/* Warn of a matcher on a tool event that compiles badly or is surely unmeant. */
-void sre_check_matcher(const struct document *doc, const json_t *hook, const char *pattern);
+/* Warn of the hook's matcher, which is a string, when it does not compile or is surely unmeant. */
+void sre_check_matcher(const struct document *doc, const json_t *hook);
 
 /* Which interpreter a script's first line names. */
 enum sre_interpreter { SRE_NO_INTERPRETER, SRE_BASH, SRE_PYTHON };
@@ -160,6 +163,9 @@ struct sre_chain {
     size_t reasons_len;
     size_t reasons_cap;
 };
+
+/* True when the chain carries a value for this key. */
+bool sre_has_metadata(const struct sre_chain *chain, struct slice key);
 
 /* contract_ops.fold, .reply, .reply_unrecorded and .telemetry. */
 enum fold_result sre_fold(struct dispatch *d, struct chain *chain, const struct step *step,

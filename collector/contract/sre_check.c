@@ -32,8 +32,7 @@ static bool matches_some_tool(const struct matcher *m)
     return false;
 }
 
-/* The tool of whose name the pattern is a part at the beginning, or which it spells in another
- * case. */
+/* The tool whose name begins with the pattern, or which it spells in another case. */
 static const char *near_tool(const char *pattern, bool *ret_case_only)
 {
     size_t n = strlen(pattern);
@@ -53,8 +52,7 @@ static const char *near_tool(const char *pattern, bool *ret_case_only)
     return NULL;
 }
 
-/* True for "RunInTerminal(rm *)", "ReadFile(/etc/.*)", "rm -rf .*": matchers never see arguments.
- */
+/* "RunInTerminal(rm *)", "ReadFile(/etc/.*)", "rm -rf .*": matchers never see arguments. */
 static bool looks_like_arguments(const char *pattern)
 {
     if (strpbrk(pattern, " \t/=")) {
@@ -96,14 +94,15 @@ static void check_names(const struct document *doc, const json_t *hook, const ch
     } else if (near) {
         keys_fault(doc, FAULT_WARNING, hook, path, "matcher",
                    "'%s' is the beginning of the tool %s and does not match it: a matcher must "
-                   "match the whole name (%s.* would)",
-                   pattern, near, pattern);
+                   "match the whole name, case included (%.*s.* would)",
+                   pattern, near, (int)strlen(pattern), near);
     }
 }
 
-void sre_check_matcher(const struct document *doc, const json_t *hook, const char *pattern)
+void sre_check_matcher(const struct document *doc, const json_t *hook)
 {
-    struct matcher *m = matcher_new(keys_slice(hook, "matcher"));
+    CLEANUP(matcher_freep) struct matcher *m = matcher_new(keys_slice(hook, "matcher"));
+    const char *pattern = keys_string(hook, "matcher");
 
     if (*matcher_fault(m)) {
         keys_fault(doc, FAULT_WARNING, hook, "spec.hook", "matcher",
@@ -114,5 +113,4 @@ void sre_check_matcher(const struct document *doc, const json_t *hook, const cha
     if (strcmp(pattern, "*") != 0 && !matches_some_tool(m)) {
         check_names(doc, hook, pattern);
     }
-    matcher_free(m);
 }

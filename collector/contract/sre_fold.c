@@ -39,14 +39,14 @@ static size_t slot_of(struct slice key)
     return (size_t)(hash % SRE_METADATA_SLOTS);
 }
 
-static bool has_metadata(const struct sre_chain *own, struct slice key)
+bool sre_has_metadata(const struct sre_chain *chain, struct slice key)
 {
-    for (const struct sre_metadata *m = own->slots[slot_of(key)]; m; m = m->next_in_slot) {
-        if (slice_equal(m->key, key)) {
-            return true;
-        }
+    const struct sre_metadata *m = chain->slots ? chain->slots[slot_of(key)] : NULL;
+
+    while (m && !slice_equal(m->key, key)) {
+        m = m->next_in_slot;
     }
-    return false;
+    return m != NULL;
 }
 
 static void file_metadata(struct sre_chain *own, struct sre_metadata *m)
@@ -72,7 +72,8 @@ static void add_metadata(struct dispatch *d, struct sre_chain *own, struct slice
     if (!own->slots) {
         own->slots = arena_alloc(&d->arena, SRE_METADATA_SLOTS, sizeof(struct sre_metadata *));
     }
-    if (!own->slots || !payload_string(raw_key, &d->arena, &key, NULL) || has_metadata(own, key)) {
+    if (!own->slots || !payload_string(raw_key, &d->arena, &key, NULL) ||
+        sre_has_metadata(own, key)) {
         return;
     }
     m = ARENA_NEW(&d->arena, struct sre_metadata);

@@ -12,11 +12,9 @@
 
 #include "collector/process/process.h"
 
-#define AGGREGATION_KEY "_aggregation.allowing_hook"
-
 /* Keys of the pipeline's own, whose genuine value replaces a hook's. */
 static const char *const reserved_keys[] = {
-    "cliExecution", "approval", "browser", "userQuestion", AGGREGATION_KEY,
+    "cliExecution", "approval", "browser", "userQuestion", SRE_AGGREGATION_KEY,
 };
 
 static bool is_overruled(struct json_value payload, struct slice raw_key)

@@ -1,7 +1,6 @@
 /* sre_reply: the result for the host. */
 #include "collector/contract/sre.h"
 
-#define AGGREGATION_KEY "_aggregation.allowing_hook"
 #define UNRECORDED "The hook decision could not be recorded in time."
 #define WITHHELD                                                             \
     "Tool executed, but its output was withheld as it needs user approval. " \
@@ -111,7 +110,7 @@ static void add_member(struct buf *out, bool *first, const struct sre_metadata *
     *first = false;
     buf_add(out, m->raw_key);
     buf_add_char(out, ':');
-    if (allowing_hook.len > 0 && slice_equal(m->key, SLICE(AGGREGATION_KEY))) {
+    if (allowing_hook.len > 0 && slice_equal(m->key, SLICE(SRE_AGGREGATION_KEY))) {
         /* The pipeline's own value replaces what a hook gave under this name. */
         buf_add_json_string(out, allowing_hook);
     } else {
@@ -123,12 +122,8 @@ static void add_member(struct buf *out, bool *first, const struct sre_metadata *
 static bool is_written(const struct dispatch *d, size_t chain, struct slice key)
 {
     for (size_t i = 0; i < chain; i++) {
-        const struct sre_chain *own = d->chains[i].own;
-
-        for (const struct sre_metadata *m = own->metadata; m; m = m->next) {
-            if (slice_equal(m->key, key)) {
-                return true;
-            }
+        if (sre_has_metadata(d->chains[i].own, key)) {
+            return true;
         }
     }
     return false;

@@ -1,7 +1,5 @@
 #include "collector/contract/sre_rules.h"
 
-#include <string.h>
-
 #include "collector/contract/text.h"
 
 static const struct key_rule root_rules[] = {
@@ -151,12 +149,8 @@ static void check_script(const struct document *doc, const json_t *hook)
 
 static void check_command(const struct document *doc, const json_t *hook)
 {
-    struct slice command = keys_slice(hook, "command");
-
-    if (keys_string(hook, "command") && text_is_blank(command)) {
+    if (keys_string(hook, "command") && text_is_blank(keys_slice(hook, "command"))) {
         keys_fault(doc, FAULT_ERROR, hook, HOOK_PATH, "command", "is blank");
-    } else if (command.len > 0 && memchr(command.ptr, '\0', command.len)) {
-        keys_fault(doc, FAULT_ERROR, hook, HOOK_PATH, "command", "holds a NUL character");
     }
     if (json_object_get(hook, "command") && json_object_get(hook, "script")) {
         keys_fault(doc, FAULT_ERROR, hook, HOOK_PATH, "command",
@@ -215,15 +209,14 @@ static void check_program(const struct document *doc, const json_t *hook, enum s
  */
 static void check_global_post_matcher(const struct document *doc, const json_t *hook)
 {
-    struct matcher *m = matcher_new(keys_slice(hook, "matcher"));
+    CLEANUP(matcher_freep) struct matcher *m = matcher_new(keys_slice(hook, "matcher"));
 
     if (*matcher_fault(m)) {
         keys_fault(doc, FAULT_ERROR, hook, HOOK_PATH, "matcher", "does not compile: %s",
                    matcher_fault(m));
     } else {
-        sre_check_matcher(doc, hook, keys_string(hook, "matcher"));
+        sre_check_matcher(doc, hook);
     }
-    matcher_free(m);
 }
 
 static void check_matcher(const struct document *doc, const json_t *hook, enum sre_event event,
@@ -246,7 +239,7 @@ static void check_matcher(const struct document *doc, const json_t *hook, enum s
     } else if (event == SRE_POST_TOOL_USE && tier != TIER_AGENT) {
         check_global_post_matcher(doc, hook);
     } else {
-        sre_check_matcher(doc, hook, pattern);
+        sre_check_matcher(doc, hook);
     }
 }
 
@@ -290,7 +283,7 @@ static void check_sources(const struct document *doc, const json_t *spec, enum s
     json_array_foreach(sources, i, item)
     {
         if (json_is_string(item) && json_string_length(item) == 0) {
-            keys_fault(doc, FAULT_ERROR, spec, "spec", "sources", "the source %zu is empty", i);
+            keys_fault(doc, FAULT_ERROR, spec, "spec", "sources", "the source %zu is empty", i + 1);
         }
     }
 }
