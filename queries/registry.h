@@ -16,7 +16,7 @@
  * where the definition is silent; of a list, its items with commas between.
  */
 struct definition {
-    struct slice name;
+    struct slice name; /* NUL-terminated */
     struct slice tier;
     struct slice agent; /* to whom it belongs, of tier agent */
     struct slice events;

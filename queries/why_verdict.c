@@ -113,12 +113,7 @@ static struct slice nearest_name(const struct why_case *c)
     size_t n = 0;
 
     for (size_t i = 0; all->n > 0 && i < all->items[0].n && n < NAMES_MAX; i++) {
-        struct slice copy =
-            say(c->arena, "%" SLICE_FMT "%c", SLICE_ARG(all->items[0].hooks[i].name), 0);
-
-        if (copy.len > 0) {
-            names[n++] = copy.ptr;
-        }
+        names[n++] = all->items[0].hooks[i].name.ptr;
     }
     return slice_from_cstr(suggest_name(hook_of(c), names, n));
 }

@@ -61,17 +61,18 @@ static bool list_folder(const char *path, struct arena *a, const char *const **r
         return err_errno(err, errno, "%s", path);
     }
 
-    bool ok = n <= HOOK_FILES_MAX && fill(path, entries, (size_t)n, a, ret);
+    bool few = n <= HOOK_FILES_MAX;
+    bool ok = few && fill(path, entries, (size_t)n, a, ret);
 
     for (int i = 0; i < n; i++) {
         free(entries[i]);
     }
     free(entries);
-    if (!ok) {
+    if (!few) {
         return err_set(err, ERR_TOO_BIG, "%s: more than %d hook files", path, HOOK_FILES_MAX);
     }
     *ret_n = (size_t)n;
-    return true;
+    return ok || err_set(err, ERR_TOO_BIG, "%s: no room for the names of its files", path);
 }
 
 bool hook_files_list(const char *path, struct arena *a, const char *const **ret, size_t *ret_n,
@@ -89,7 +90,7 @@ bool hook_files_list(const char *path, struct arena *a, const char *const **ret,
     const char **one = arena_alloc(a, 2, sizeof(*one));
     struct slice copy;
 
-    if (!one || !arena_dup(a, (struct slice){ .ptr = path, .len = strlen(path) + 1 }, &copy)) {
+    if (!one || !arena_dup(a, slice_from_cstr(path), &copy)) {
         return err_set(err, ERR_TOO_BIG, "%s: no room for its name", path);
     }
     one[0] = copy.ptr;

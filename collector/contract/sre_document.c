@@ -11,17 +11,6 @@ static bool copy(struct hookset *set, struct slice text, struct slice *ret)
     return arena_dup(&set->arena, text, ret);
 }
 
-static const char *copy_cstr(struct hookset *set, const char *text)
-{
-    size_t size = strlen(text) + 1;
-    char *z = arena_alloc(&set->arena, size, 1);
-
-    if (z) {
-        memcpy(z, text, size);
-    }
-    return z;
-}
-
 static bool copy_sources(struct hookset *set, const json_t *spec, struct sre_hook *own)
 {
     const json_t *sources = json_object_get(spec, "sources");
@@ -42,35 +31,34 @@ static bool copy_sources(struct hookset *set, const json_t *spec, struct sre_hoo
 }
 
 /* The words of `command: …`, which bash reads. */
-static bool command_words(struct hookset *set, const char *command, struct sre_hook *own)
+static bool command_words(struct hookset *set, struct slice command, struct sre_hook *own)
 {
     const char **argv = arena_alloc(&set->arena, 4, sizeof(*argv));
+    struct slice text;
 
-    if (!argv) {
+    if (!argv || !copy(set, command, &text)) {
         return false;
     }
     argv[0] = "/bin/bash";
     argv[1] = "-c";
-    argv[2] = copy_cstr(set, command);
+    argv[2] = text.ptr;
     own->argv = argv;
-    return argv[2] != NULL;
+    return true;
 }
 
 static bool set_program(const struct document *doc, const json_t *hook, const char *script_dir,
                         struct hookset *set, struct sre_hook *own)
 {
-    const char *command = keys_string(hook, "command");
-    const char *model = keys_string(hook, "model");
-    struct err err = { 0 };
+    struct slice model = { 0 };
+    struct err err;
 
-    if (keys_string(hook, "prompt") && !copy(set, keys_slice(hook, "prompt"), &own->prompt)) {
+    if (!copy(set, keys_slice(hook, "prompt"), &own->prompt) ||
+        !copy(set, keys_slice(hook, "model"), &model)) {
         return false;
     }
-    if (model) {
-        own->model = copy_cstr(set, model);
-    }
-    if (command) {
-        return command_words(set, command, own);
+    own->model = keys_string(hook, "model") ? model.ptr : NULL;
+    if (keys_string(hook, "command")) {
+        return command_words(set, keys_slice(hook, "command"), own);
     }
     if (!keys_string(hook, "script") || !script_dir) {
         return true;
