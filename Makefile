@@ -88,7 +88,7 @@ $(OBJ)/tests/unit/%: $(OBJ)/tests/unit/%.o $(FAKES) $(ARCHIVES)
 	$(if $(V),,@echo "LINK $@")
 	$(Q)$(CC) $(LDFLAGS) $(WRAP) -o $@ $^ $(LIBS) -lcmocka
 BENCH    := $(patsubst %.c,$(OBJ)/%,$(wildcard tests/bench/bench_*.c))
-$(OBJ)/tests/bench/%: $(OBJ)/tests/bench/%.o $(OBJ)/tests/bench/events.o $(FAKES) $(ARCHIVES)
+$(OBJ)/tests/bench/%: $(OBJ)/tests/bench/%.o $(OBJ)/tests/bench/events.o $(OBJ)/tests/bench/client.o $(FAKES) $(ARCHIVES)
 	$(if $(V),,@echo "LINK $@")
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LIBS) -lcmocka
 $(OBJ)/tests/unit/base/test_fs: WRAP := -Wl,--wrap=fsync

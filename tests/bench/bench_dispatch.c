@@ -8,44 +8,21 @@
  *
  * `load` keeps each connection busy with one request at a time, from one thread.
  */
-#include <errno.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <microhttpd.h>
 
-#include "collector/base/buf.h"
 #include "collector/base/clock.h"
 #include "collector/base/mem.h"
+#include "tests/bench/client.h"
 
-enum { MAX_CONNECTIONS = 1024, REPLY_BYTES = 65536, MAX_SAMPLES = 4000000 };
-
-static int unix_socket(const char *path, bool listening)
-{
-    struct sockaddr_un sa = { .sun_family = AF_UNIX };
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    int rc;
-
-    memcpy(sa.sun_path, path, strnlen(path, sizeof(sa.sun_path) - 1));
-    if (listening) {
-        (void)unlink(path);
-        rc = bind(fd, (const struct sockaddr *)&sa, sizeof(sa)) || listen(fd, 511);
-    } else {
-        rc = connect(fd, (const struct sockaddr *)&sa, sizeof(sa));
-    }
-    if (rc != 0) {
-        perror(path);
-        exit(3);
-    }
-    return fd;
-}
+enum { MAX_CONNECTIONS = 1024, MAX_SAMPLES = 4000000 };
 
 /* ---- The bare servers --------------------------------------------------------- */
 
@@ -123,70 +100,9 @@ static int run_server(const char *path, char **program)
 
 /* ---- The load ----------------------------------------------------------------- */
 
-struct connection {
-    int fd;
-    int64_t sent_us;
-    size_t len;
-    char reply[REPLY_BYTES];
-};
-
-static uint32_t *samples;
-static size_t n_samples;
-
-static void send_request(struct connection *c, struct slice request)
-{
-    c->sent_us = clock_mono_us();
-    c->len = 0;
-    if (send(c->fd, request.ptr, request.len, MSG_NOSIGNAL) != (ssize_t)request.len) {
-        perror("send");
-        exit(3);
-    }
-}
-
-/* Read what has come; true when the answer is whole. */
-static bool receive(struct connection *c)
-{
-    ssize_t n = recv(c->fd, c->reply + c->len, sizeof(c->reply) - 1 - c->len, 0);
-
-    if (n <= 0) {
-        (void)fprintf(stderr, "closed: %s\n", n < 0 ? strerror(errno) : "end");
-        exit(3);
-    }
-    c->len += (size_t)n;
-    c->reply[c->len] = '\0';
-
-    const char *body = strstr(c->reply, "\r\n\r\n");
-    const char *length = strstr(c->reply, "Content-Length: ");
-
-    if (!body || !length) {
-        return false;
-    }
-    if (strncmp(c->reply, "HTTP/1.1 200", 12) != 0) {
-        (void)fprintf(stderr, "%s\n", c->reply);
-        exit(1);
-    }
-    return c->len >= (size_t)(body + 4 - c->reply) + strtoul(length + 16, NULL, 10);
-}
-
-static int by_value(const void *a, const void *b)
-{
-    uint32_t x = *(const uint32_t *)a;
-    uint32_t y = *(const uint32_t *)b;
-
-    return (x > y) - (x < y);
-}
-
-static void report(int64_t elapsed_us)
-{
-    qsort(samples, n_samples, sizeof(*samples), by_value);
-    (void)printf("%.0f requests/s, p50 %u us, p99 %u us\n",
-                 (double)n_samples * 1e6 / (double)elapsed_us, samples[n_samples / 2],
-                 samples[n_samples * 99 / 100]);
-}
-
 /* Until the seconds are over or the requests answered, whatever comes first. */
 static void load(struct connection *all, size_t n, struct slice request, int64_t seconds,
-                 size_t requests)
+                 struct samples *samples)
 {
     int ep = epoll_create1(EPOLL_CLOEXEC);
     int64_t begin_us = clock_mono_us();
@@ -196,43 +112,38 @@ static void load(struct connection *all, size_t n, struct slice request, int64_t
         struct epoll_event e = { .events = EPOLLIN, .data.ptr = &all[i] };
 
         (void)epoll_ctl(ep, EPOLL_CTL_ADD, all[i].fd, &e);
-        send_request(&all[i], request);
+        connection_send(&all[i], request, clock_mono_us());
     }
-    while (clock_mono_us() < end_us && n_samples < requests) {
+    while (clock_mono_us() < end_us && samples->n < samples->max) {
         struct epoll_event events[64];
         int got = epoll_wait(ep, events, 64, 1000);
 
         for (int i = 0; i < got; i++) {
             struct connection *c = events[i].data.ptr;
 
-            if (receive(c)) {
-                samples[n_samples++] = (uint32_t)(clock_mono_us() - c->sent_us);
-                send_request(c, request);
+            if (connection_receive(c)) {
+                samples_add(samples, c);
+                connection_send(c, request, clock_mono_us());
             }
         }
     }
-    report(clock_mono_us() - begin_us);
+    samples_report(samples, clock_mono_us() - begin_us);
     (void)close(ep);
 }
 
 static int run_load(const char *socket_path, const char *body_path, size_t n, int64_t seconds,
                     size_t requests)
 {
-    static char body[REPLY_BYTES];
-    FILE *f = fopen(body_path, "re");
-    size_t len = f ? fread(body, 1, sizeof(body), f) : 0;
-    struct buf request;
-    struct connection *all = xcalloc(n, sizeof(*all));
+    CLEANUP(buf_done) struct buf request;
+    struct samples samples;
 
-    samples = xcalloc(MAX_SAMPLES + 64, sizeof(*samples));
-    buf_init(&request, 2 * REPLY_BYTES);
-    buf_addf(&request,
-             "POST /v1/dispatch HTTP/1.1\r\nHost: localhost\r\nContent-Length: %zu\r\n\r\n", len);
-    buf_add(&request, (struct slice){ .ptr = body, .len = len });
-    for (size_t i = 0; i < n; i++) {
-        all[i].fd = unix_socket(socket_path, false);
-    }
-    load(all, n, buf_slice(&request), seconds, requests < MAX_SAMPLES ? requests : MAX_SAMPLES);
+    request_read(body_path, &request);
+    samples_init(&samples, requests < MAX_SAMPLES ? requests : MAX_SAMPLES);
+
+    struct connection *all = connections_open(socket_path, n);
+
+    load(all, n, buf_slice(&request), seconds, &samples);
+    free(all);
     return 0;
 }
 

@@ -13,17 +13,16 @@ import json
 import os
 import pathlib
 import re
-import shutil
-import signal
 import socket
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 import typing
 
+import bench_outage
 import bench_sinks
+from place import Place, running
 
 RUNS = 5
 SECONDS = 2  # of one run under load
@@ -63,60 +62,24 @@ def tool_call(tool):
     return call("PreToolUse", tool_name=tool, tool_input={"command": "ls"}, call_id="call-1")
 
 
-class Place:
-    """A folder on the disk that is measured, and a short one for sockets; both go in the end."""
+def body_file(place, name, request):
+    return place.file(f"{name}.json", json.dumps(request))
 
-    def __init__(self):
-        (OUT / "bench").mkdir(parents=True, exist_ok=True)
-        self.disk = pathlib.Path(tempfile.mkdtemp(dir=OUT / "bench"))
-        self.sockets = pathlib.Path(tempfile.mkdtemp(prefix="hooktrail-bench-"))
 
-    def __enter__(self):
-        return self
+def hooks_file(place):
+    """A hook for RunInTerminal, and nothing for other tools."""
+    return place.file("hooks.yaml", HOOK % ("passes", "PreToolUse", ", matcher: RunInTerminal"))
 
-    def __exit__(self, *_):
-        shutil.rmtree(self.disk, ignore_errors=True)
-        shutil.rmtree(self.sockets, ignore_errors=True)
 
-    def file(self, name, content):
-        path = self.disk / name
-        path.write_text(content)
-        return path
-
-    def body(self, name, request):
-        return self.file(f"{name}.json", json.dumps(request))
-
-    def config(self, durability="write"):
-        """A collector of its own, with a hook for RunInTerminal and nothing for other tools."""
-        hooks = self.file("hooks.yaml", HOOK % ("passes", "PreToolUse", ", matcher: RunInTerminal"))
-        return self.file(f"{durability}.yaml", f"""
-state: {self.disk}/{durability}
-contracts: {{sre: {{hooks: {hooks}}}}}
-collect: {{durability: {durability}, listen: ["unix:{self.sockets}/{durability}"]}}
-serve: {{listen: ["unix:{self.sockets}/serve"]}}
+def config_file(place, durability="write"):
+    """A collector of its own."""
+    return place.file(f"{durability}.yaml", f"""
+state: {place.disk}/{durability}
+contracts: {{sre: {{hooks: {hooks_file(place)}}}}}
+collect: {{durability: {durability}, listen: ["unix:{place.sockets}/{durability}"]}}
+serve: {{listen: ["unix:{place.sockets}/serve"]}}
 journal: {{keep_hours: 0}}
 """)
-
-
-def connectable(path):
-    with socket.socket(socket.AF_UNIX) as s:
-        return s.connect_ex(str(path)) == 0
-
-
-@contextlib.contextmanager
-def running(argv, path=None):
-    """A server until the block ends; it is up once its socket takes connections."""
-    with subprocess.Popen([str(a) for a in argv], stdin=subprocess.PIPE, stderr=subprocess.DEVNULL) as p:
-        try:
-            until = time.monotonic() + 30
-            while path and not connectable(path):
-                if p.poll() is not None or time.monotonic() > until:
-                    raise RuntimeError(f"{argv[0]} does not start")
-                time.sleep(0.02)
-            yield p
-        finally:
-            p.send_signal(signal.SIGTERM)
-            p.wait(30)
 
 
 @contextlib.contextmanager
@@ -126,7 +89,7 @@ def servers(place, *bare):
     with contextlib.ExitStack() as stack:
         stack.enter_context(running([BENCH / "bench_dispatch", bare[0], sockets["bare"], *bare[1:]], sockets["bare"]))
         for durability in ("write", "fsync"):
-            argv = [OUT / "libexec/hooktrail-collect", "--config", place.config(durability), "collect"]
+            argv = [OUT / "libexec/hooktrail-collect", "--config", config_file(place, durability), "collect"]
             stack.enter_context(running(argv, sockets[durability]))
         yield sockets
 
@@ -154,7 +117,7 @@ def alternate(sockets, body, connections):
 
 def chain_of_one(place):
     """(a) A chain of one /bin/true against a bare posix_spawn and wait, behind the same HTTP server."""
-    body = place.body("chain", tool_call("RunInTerminal"))
+    body = body_file(place, "chain", tool_call("RunInTerminal"))
     with servers(place, "spawn", *CHAIN) as sockets:
         for n in (1, 2):
             rate = alternate(sockets, body, n)
@@ -178,7 +141,7 @@ def journal(place):
 
 def no_hook(place):
     """(d) A dispatch that matches no hook against an echo of the same body."""
-    body = place.body("none", tool_call("ReadFile"))
+    body = body_file(place, "none", tool_call("ReadFile"))
     with servers(place, "echo") as sockets:
         rate = alternate(sockets, body, MANY)
     echo = rate["bare"]
@@ -238,8 +201,8 @@ def fill_and_ask(place, body, events, thread):
 
 def memory(place):
     """(f) Resident memory of each role: idle, after half of the events, after all."""
-    config = place.config()
-    body = place.body("start", call("Start", thread_source="Incident"))
+    config = config_file(place)
+    body = body_file(place, "start", call("Start", thread_source="Incident"))
     with contextlib.ExitStack() as stack:
         roles = {}
         for role in ("collect", "ship", "serve"):
@@ -302,9 +265,15 @@ def to_kafka_once(place):
     return [Row(*row) for row in bench_sinks.kafka_rows(OUT, place.disk, "exactly-once")]
 
 
-# By letter; the last three need servers of their own, and are left out where those are not installed.
+def both_down(place):
+    """(k) Dispatching while PostgreSQL and Kafka are both down."""
+    bodies = [body_file(place, name, tool_call(tool)) for name, tool in (("none", "ReadFile"), ("one", "RunInTerminal"))]
+    return [Row(*row) for row in bench_outage.rows(OUT, place, hooks_file(place), bodies)]
+
+
+# By letter; the last four need servers of their own, and are left out where those are not installed.
 BENCHES = {"a": chain_of_one, "b": recorder, "c": journal, "d": no_hook, "e": sqlite, "f": memory, "g": version,
-           "h": to_postgres, "i": to_kafka, "j": to_kafka_once}
+           "h": to_postgres, "i": to_kafka, "j": to_kafka_once, "k": both_down}
 
 
 def print_table(rows):
@@ -319,7 +288,7 @@ def main():
     rows = []
     for letter in sys.argv[2:] or BENCHES:
         print(f"{BENCHES[letter].__doc__} …", file=sys.stderr, flush=True)
-        with Place() as place:
+        with Place(OUT) as place:
             rows += BENCHES[letter](place)
     print_table(rows)
     return 0 if all(row.met for row in rows) else 1
