@@ -4,9 +4,9 @@ import sys
 
 import pytest
 
-ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
-sys.path.insert(0, ROOT)
+sys.path.insert(0, os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..")))
 
+from tests.integration.plant import BIN, ROOT  # noqa: E402
 from tests.servers.kafka import Kafka, why_not as no_kafka  # noqa: E402
 from tests.servers.postgres import Postgres, why_not as no_postgres  # noqa: E402
 
@@ -18,7 +18,7 @@ def pytest_configure(config):
 @pytest.fixture(scope="session")
 def binary():
     """The front, build/hooktrail."""
-    return os.environ.get("HOOKTRAIL_BIN", os.path.join(ROOT, "build", "hooktrail"))
+    return BIN
 
 
 @pytest.fixture(scope="session")

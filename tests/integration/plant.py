@@ -19,24 +19,33 @@ import subprocess
 import threading
 import time
 
-LONG = os.environ.get("HOOKTRAIL_CHAOS") == "long"
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BIN = os.environ.get("HOOKTRAIL_BIN", str(ROOT / "build/hooktrail"))  # the front
+LONG = os.environ.get("HOOKTRAIL_CHAOS") == "long"  # make chaos
 TYPES = [None, "hook_evaluation", "tool_execution", "hook_registry", "gap", "checkpoint", "admin"]
 Frame = collections.namedtuple("Frame", "journal seq type record")
 
 
-def wait_for(condition, seconds=20, what="what was waited for"):
+def wait_for(condition, seconds=60, why="what was waited for"):
+    """Until condition() is true; its value."""
     end = time.monotonic() + seconds
     while True:
         if value := condition():
             return value
-        assert time.monotonic() < end, f"{what}: not within {seconds} s"
+        assert time.monotonic() < end, f"not within {seconds} s: {why() if callable(why) else why}"
         time.sleep(0.01)
 
 
-def hook(name, command, matcher=None, event="PreToolUse", **more):
+def hooktrail(*words, **more):
+    """One command, to its end."""
+    return subprocess.run([BIN, *words], **{"input": "", "capture_output": True, "text": True, "timeout": 20} | more)
+
+
+def hook(name, command, matcher=None, event="PreToolUse", tier=None, agent=None, **more):
     """One hook document, as YAML that is JSON."""
+    metadata = {"name": name, "tier": tier, "agent": agent}
     body = {"type": "command", "command": command} | ({"matcher": matcher} if matcher else {}) | more
-    return json.dumps({"metadata": {"name": name},
+    return json.dumps({"metadata": {k: v for k, v in metadata.items() if v},
                        "spec": {"eventType": event, "activationMode": "always", "hook": body}})
 
 
@@ -62,9 +71,12 @@ class Connection(http.client.HTTPConnection):
         self.sock.settimeout(self.timeout)
         self.sock.connect(self.path)
 
-    def ask(self, method, path, body=None):
+    def ask(self, method, path, body=None, **headers):
+        self.request(method, path, json.dumps(body) if isinstance(body, dict) else body, headers)
+        return self.answer()
+
+    def answer(self):
         """Status, headers, and the answer (as JSON where it is some)."""
-        self.request(method, path, json.dumps(body) if isinstance(body, dict) else body)
         answer = self.getresponse()
         text = answer.read()
         is_json = "json" in (answer.headers["Content-Type"] or "")
@@ -106,7 +118,7 @@ class Plant:
         self.roles[role] = process
         ready = ready or {"collect": "collect.sock", "serve": "serve.sock", "run": "collect.sock"}.get(role)
         if ready:
-            wait_for(lambda: process.poll() is not None or self.answers(ready), what=f"{role} answers")
+            wait_for(lambda: process.poll() is not None or self.answers(ready), why=f"{role} answers")
             assert process.poll() is None, self.log()
         return process
 
@@ -120,6 +132,9 @@ class Plant:
         if process.poll() is None:
             process.terminate()
         return process.wait(30)
+
+    def reload(self, role="collect"):
+        self.roles[role].send_signal(signal.SIGHUP)
 
     def __enter__(self):
         return self
@@ -139,9 +154,9 @@ class Plant:
     def connection(self, sock="collect.sock", timeout=40):
         return Connection(self.state / sock, timeout)
 
-    def ask(self, method, path, body=None, sock="collect.sock"):
+    def ask(self, method, path, body=None, sock="collect.sock", **headers):
         with contextlib.closing(self.connection(sock)) as c:
-            return c.ask(method, path, body)
+            return c.ask(method, path, body, **headers)
 
     def answers(self, sock="collect.sock"):
         try:
@@ -151,6 +166,21 @@ class Plant:
 
     def dispatch(self, body):
         return self.ask("POST", "/v1/dispatch", body)
+
+    def begin_dispatch(self, body):
+        """A connection that has asked: its answer() is yet to come."""
+        connection = self.connection()
+        connection.request("POST", "/v1/dispatch", json.dumps(body))
+        return connection
+
+    def tail(self, kind=None):
+        """What the journals hold, by the command; of one type, or all."""
+        done = self.run("tail", "--json", "-n", "10000")
+        assert done.returncode == 0, done.stderr
+        return [r for r in map(json.loads, done.stdout.splitlines()) if kind in (None, r["type"])]
+
+    def status(self):
+        return json.loads(self.run("status", "--json").stdout)
 
     def journals(self, role="collect"):
         """Each journal of a role, oldest first: its folder."""
@@ -210,6 +240,14 @@ def processes(word):
     return found
 
 
+def listening_port(pid):
+    """The TCP port that a process listens on, as the kernel tells it."""
+    inodes = {os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")}
+    with open("/proc/net/tcp") as f:
+        return next(int(fields[1].split(":")[1], 16) for fields in (line.split() for line in f)
+                    if fields[3] == "0A" and f"socket:[{fields[9]}]" in inodes)
+
+
 class Load:
     """Client threads that dispatch until told to stop, or until nobody answers."""
 
@@ -250,7 +288,3 @@ class Load:
         for t in self.threads:
             t.join(60)
             assert not t.is_alive(), "a client got no answer and no end"
-
-
-def send_signal(process, name):
-    process.send_signal(getattr(signal, name))

@@ -6,27 +6,15 @@ import pathlib
 import re
 import signal
 import subprocess
-import time
 from collections import namedtuple
 
 import yaml
 
-LONG = os.environ.get("HOOKTRAIL_CHAOS") == "long"  # make chaos
+from tests.integration.plant import LONG, wait_for  # noqa: F401 (LONG: for its users)
 
 BEGINS = re.compile('msg="(?:shipping|loading from Kafka into PostgreSQL)"')
 
 Record = namedtuple("Record", "journal seq leaf type")
-
-
-def wait_for(condition, seconds=60, why="it did not come about in time"):
-    """Until condition() is true; its value."""
-    end = time.monotonic() + seconds
-    while True:
-        value = condition()
-        if value:
-            return value
-        assert time.monotonic() < end, why() if callable(why) else why
-        time.sleep(0.02)
 
 
 class State:

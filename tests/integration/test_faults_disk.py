@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from plant import Plant, hook, hooks, request, wait_for
+from tests.integration.plant import Plant, hook, hooks, request, wait_for
 
 DOCUMENTS = hooks(hook("denies", "sh -c 'echo no >&2; exit 2'", "Denies"), hook("passes", "/bin/true", "Passes"))
 CONFIG = """\
@@ -157,7 +157,7 @@ def test_a_quota_that_is_used_up_waits_or_counts_until_ship_makes_room(binary, t
         assert plant.ask("GET", "/readyz")[0] == 503
         plant.start("ship")
         wait_for(lambda: plant.ask("GET", "/readyz")[0] == 200 or account.dispatch() == "stored",
-                 what="ship makes room")
+                 why="ship makes room")
         account.dispatch_until("stored", n=3)
         lost = sum(recorded == "lost" for recorded in account.ids.values()) * PER_DISPATCH
         assert (lost > 0) == (policy == "drop_new")
@@ -165,7 +165,7 @@ def test_a_quota_that_is_used_up_waits_or_counts_until_ship_makes_room(binary, t
         kept = PER_DISPATCH * len(account.ids) - lost
         both = "(SELECT id FROM hook_evaluation UNION ALL SELECT id FROM tool_execution)"
         wait_for(lambda: plant.query(f"SELECT count(DISTINCT id), count(*) FROM {both}") == [(kept, kept)],
-                 what="all that is not lost is in the store, once")
+                 why="all that is not lost is in the store, once")
         told = plant.query("SELECT body FROM audit_record WHERE type = 'gap'")
         gaps = [json.loads(body) for body, in told]
         assert sum(g["lost"] for g in gaps) == lost

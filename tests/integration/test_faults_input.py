@@ -5,12 +5,11 @@ test_ingress.py has what HTTP refuses; here are the files, the command line, and
 import contextlib
 import http.client
 import json
-import os
 import subprocess
 
 import pytest
 
-from plant import Plant, hook, hooks, request
+from tests.integration.plant import Plant, hook, hooks, listening_port, request
 
 GOOD = hooks(hook("denies", "sh -c 'echo no >&2; exit 2'", "Denies"), hook("passes", "/bin/true", ".*"))
 HEAD = "metadata: {name: h}\nspec:\n  eventType: PreToolUse\n  activationMode: always\n"
@@ -149,11 +148,3 @@ def test_over_tcp_who_may_not_dispatch_runs_nothing(binary, tmp_path):
         assert not (tmp_path / "ran").exists()
         assert ask("dispatch")[0] == 200
         assert (tmp_path / "ran").exists()
-
-
-def listening_port(pid):
-    """The TCP port that a process listens on, as the kernel tells it."""
-    inodes = {os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")}
-    with open("/proc/net/tcp") as f:
-        return next(int(fields[1].split(":")[1], 16) for fields in (line.split() for line in f)
-                    if fields[3] == "0A" and f"socket:[{fields[9]}]" in inodes)

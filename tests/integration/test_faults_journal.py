@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from plant import Plant, read_journal, request, wait_for
+from tests.integration.plant import Plant, read_journal, request, wait_for
 from test_faults_disk import CONFIG, DOCUMENTS, PER_DISPATCH, Account, disk, use_up  # noqa: F401
 
 STARTS_WITHIN_S = 8  # one wait for the hook_registry, and none for what a predecessor left

@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from plant import LONG, Load, Plant, hook, hooks, processes, wait_for
+from tests.integration.plant import LONG, Load, Plant, hook, hooks, processes, wait_for
 
 KILLS = 200 if LONG else 20
 ROLES = ("collect", "ship", "serve")
@@ -178,7 +178,7 @@ def test_a_supervisor_that_is_killed_takes_all_along_and_comes_back(binary, tmp_
                         os.kill(role, signal.SIGKILL)
             history.add(load, refusals={503})
             wait_for(lambda: not set(roles) & set(processes(str(plant.state))),
-                     what="the roles of a dead supervisor end")
+                     why="the roles of a dead supervisor end")
         plant.start("run")
         assert not processes(mark)
         assert plant.stop("run") == 0

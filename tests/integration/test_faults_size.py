@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from plant import LONG, Load, Plant, hook, hooks, request, wait_for
+from tests.integration.plant import LONG, Load, Plant, hook, hooks, request, wait_for
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DISPATCHES = 50_000 if LONG else 3_000
@@ -82,11 +82,11 @@ def test_a_collector_is_as_small_after_thousands_of_dispatches(binary, tmp_path)
 
         def run(n):
             with Load(plant, [usual] * 4) as load:
-                wait_for(lambda: len(load.answered) >= n, seconds=30 + n // 20, what=f"{n} dispatches")
+                wait_for(lambda: len(load.answered) >= n, seconds=30 + n // 20, why=f"{n} dispatches")
             for _ in range(10):  # clients that do not wait
                 with contextlib.closing(plant.connection()) as c:
                     c.request("POST", "/v1/dispatch", json.dumps(request("Slow", "gone")))
-            wait_for(lambda: pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text() == "", what="hooks end")
+            wait_for(lambda: pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text() == "", why="hooks end")
             return plant.ask("GET", "/healthz")[0]
 
         idle = len(descriptors(pid))
@@ -98,4 +98,4 @@ def test_a_collector_is_as_small_after_thousands_of_dispatches(binary, tmp_path)
         assert after <= 40 * 1024
         assert after <= before + 2048, (before, after)
         assert threads(pid) <= WORKERS + OTHER_THREADS
-        wait_for(lambda: len(descriptors(pid)) <= idle, seconds=5, what=f"{idle} of {descriptors(pid)}")
+        wait_for(lambda: len(descriptors(pid)) <= idle, seconds=5, why=f"{idle} of {descriptors(pid)}")

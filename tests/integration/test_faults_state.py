@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from plant import Plant, hook, hooks, processes, request, send_signal, wait_for
+from tests.integration.plant import Plant, hook, hooks, processes, request, wait_for
 
 PASSES = hooks(hook("passes", "/bin/true", "Passes"))
 SLEEPS = "8640017"
@@ -86,7 +86,7 @@ def test_a_clock_that_is_set_back_an_hour_loses_and_repeats_nothing(binary, tmp_
         set_back(0)
         after = dispatch_some(plant)
         ids = before + running + restarted + after
-        wait_for(lambda: stored(plant, ids) == [1] * 40, what="all is in the store")
+        wait_for(lambda: stored(plant, ids) == [1] * 40, why="all is in the store")
 
         records = {f.record["id"]: f.record for f in plant.frames()}
         assert all(0.9 < hours_ago(records[i]) < 1.1 for i in running + restarted)
@@ -124,7 +124,7 @@ def test_a_state_folder_that_is_copied_makes_two_that_lose_nothing(binary, tmp_p
         own = own[0] + dispatch_some(a), own[1] + dispatch_some(b)
 
         a.state.joinpath("hooktrail.db").symlink_to(tmp_path / "shared.db")
-        wait_for(lambda: stored(a, common + own[0] + own[1]) == [1] * 50, what="all is in the store")
+        wait_for(lambda: stored(a, common + own[0] + own[1]) == [1] * 50, why="all is in the store")
         assert a.query("SELECT count(*) FROM hook_evaluation") == [(50,)]
         seen = {f.record["id"]: f for p in (a, b) for f in p.frames()}
         assert not {seen[i].journal for i in own[0]} & {seen[i].journal for i in own[1]}
@@ -164,7 +164,7 @@ def test_a_second_one_on_a_state_folder_is_refused_and_the_first_goes_on(plant, 
     assert says in refused(plant, role, code=3)
 
     ids = dispatch_some(plant)
-    wait_for(lambda: stored(plant, ids) == [1] * 10, what="the first ship goes on")
+    wait_for(lambda: stored(plant, ids) == [1] * 10, why="the first ship goes on")
     assert (plant.state / "run" / "collect.pid").read_text().strip() == str(plant.roles["collect"].pid)
 
 
@@ -186,24 +186,24 @@ def test_a_sink_that_is_taken_out_pins_no_segment(plant):
     plant.start("ship")
     fill(plant, 5)
     wait_for(lambda: (plant.state / "sinks/sqlite.positions.json").exists()
-             and plant.query("SELECT count(*) FROM tool_execution") == [(100,)], what="it is shipped")
+             and plant.query("SELECT count(*) FROM tool_execution") == [(100,)], why="it is shipped")
 
     def segments():
         return list(plant.journals()[0].glob("*.seg"))
 
-    send_signal(plant.roles["collect"], "SIGHUP")  # it looks at once what it may retire
+    plant.reload()  # it looks at once what it may retire
     time.sleep(2)
     assert len(segments()) >= 5
 
     plant.configure(journal + "sinks: {sqlite: {}}\n")
-    send_signal(plant.roles["ship"], "SIGHUP")
+    plant.reload("ship")
     told = plant.state / "sinks/postgres.positions.json"
-    wait_for(lambda: not json.loads(told.read_text())["configured"], what="ship tells that the sink is gone")
-    send_signal(plant.roles["collect"], "SIGHUP")
+    wait_for(lambda: not json.loads(told.read_text())["configured"], why="ship tells that the sink is gone")
+    plant.reload()
 
-    wait_for(lambda: len(segments()) == 1, what="the segments retire")
+    wait_for(lambda: len(segments()) == 1, why="the segments retire")
     ids = dispatch_some(plant)
-    wait_for(lambda: stored(plant, ids) == [1] * 10, what="shipping goes on")
+    wait_for(lambda: stored(plant, ids) == [1] * 10, why="shipping goes on")
     assert plant.query("SELECT count(*) FROM tool_execution WHERE thread_id = 'fill'") == [(100,)]
     plant.stop("collect")
     ok, said = plant.verified()
@@ -227,15 +227,15 @@ def test_a_hook_that_is_replaced_while_it_runs_ends_as_it_began(binary, tmp_path
         asking.start()
         wait_for((tmp_path / "running").exists)
         plant.hooks_file.write_text(document("new"))
-        send_signal(plant.roles["collect"], "SIGHUP")
-        wait_for(lambda: "hook_sets_changed=1" in plant.log(), what="the new one is in force")
+        plant.reload()
+        wait_for(lambda: "hook_sets_changed=1" in plant.log(), why="the new one is in force")
         assert asking.is_alive()
         answers["new"] = plant.dispatch(request("Guarded"))[2]
         asking.join(30)
         assert {k: a["reason"] for k, a in answers.items()} == {"old": "old", "new": "new"}
 
         plant.hooks_file.write_text("metadata: {name: guard}\nspec: [\n")
-        send_signal(plant.roles["collect"], "SIGHUP")
+        plant.reload()
         wait_for(lambda: "what was in force stays" in plant.log())
         assert f'file="{plant.hooks_file}"' in plant.log() or f"file={plant.hooks_file}" in plant.log()
         assert plant.dispatch(request("Guarded"))[2]["reason"] == "new"
@@ -287,6 +287,6 @@ def test_a_hook_file_that_cannot_be_read_is_told_at_start(plant, spoil):
 def test_a_hook_file_that_goes_while_it_is_in_force_changes_nothing(plant):
     plant.start("collect")
     plant.hooks_file.unlink()
-    send_signal(plant.roles["collect"], "SIGHUP")
-    wait_for(lambda: str(plant.hooks_file) in plant.log(), what="it is told")
+    plant.reload()
+    wait_for(lambda: str(plant.hooks_file) in plant.log(), why="it is told")
     dispatch_some(plant)

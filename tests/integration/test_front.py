@@ -4,18 +4,12 @@ import pathlib
 import re
 import signal
 import subprocess
-import time
 
 import pytest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-BIN = os.environ.get("HOOKTRAIL_BIN", str(ROOT / "build/hooktrail"))
+from tests.integration.plant import BIN, ROOT, Plant, hooktrail, wait_for
+
 ROLES = {"collect", "ship", "serve"}
-
-
-def hooktrail(*args, **kw):
-    return subprocess.run([BIN, *args], capture_output=True, text=True, timeout=20,
-                          stdin=subprocess.DEVNULL, **kw)
 
 
 def children(pid):
@@ -31,16 +25,6 @@ def children(pid):
     return found
 
 
-def wait_for(what, seconds=10):
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        answer = what()
-        if answer:
-            return answer
-        time.sleep(0.02)
-    pytest.fail("waited too long")
-
-
 def gone(pid):
     try:
         return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z"
@@ -49,19 +33,12 @@ def gone(pid):
 
 
 @pytest.fixture
-def supervisor(tmp_path):
-    config = tmp_path / "h.yaml"
-    config.write_text('serve: {listen: ["tcp:127.0.0.1:0"]}\n')
-    log = open(tmp_path / "log", "w+")
-    p = subprocess.Popen([BIN, "--config", str(config), "run", "--state", str(tmp_path / "s")],
-                         stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-    p.log = tmp_path / "log"
-    p.state = tmp_path / "s"
-    wait_for(lambda: set(children(p.pid)) == ROLES or p.poll() is not None)
-    yield p
-    if p.poll() is None:
-        p.terminate()
-        p.wait(20)
+def plant(binary, tmp_path):
+    """A supervisor, and its three roles."""
+    with Plant(binary, tmp_path, "", 'serve: {listen: ["tcp:127.0.0.1:0"]}\n') as p:
+        supervisor = p.start("run")
+        wait_for(lambda: set(children(supervisor.pid)) == ROLES)
+        yield p
 
 
 def test_the_front_links_libc_alone():
@@ -178,36 +155,33 @@ def test_the_completion_files_are_what_the_program_prints(shell):
     assert (ROOT / "deploy/completion" / f"hooktrail.{shell}").read_text() == text
 
 
-def test_run_starts_all_and_ends_all(supervisor):
-    pids = children(supervisor.pid)
-    wait_for(lambda: (supervisor.state / "collect.sock").exists())
-    supervisor.terminate()
-    assert supervisor.wait(20) == 0
+def test_run_starts_all_and_ends_all(plant):
+    pids = children(plant.roles["run"].pid)
+    assert plant.stop("run") == 0
     assert all(gone(pid) for pid in pids.values())
-    assert "hooktrail" in supervisor.log.read_text().splitlines()[0]
+    assert "hooktrail" in plant.log().splitlines()[0]
 
 
-def test_a_role_that_is_killed_comes_back(supervisor):
-    before = children(supervisor.pid)
+def test_a_role_that_is_killed_comes_back(plant):
+    supervisor = plant.roles["run"].pid
+    before = children(supervisor)
     os.kill(before["collect"], signal.SIGKILL)
-    after = wait_for(lambda: children(supervisor.pid).get("collect") not in (None, before["collect"])
-                     and children(supervisor.pid))
+    after = wait_for(lambda: children(supervisor).get("collect") not in (None, before["collect"])
+                     and children(supervisor))
     assert after["ship"] == before["ship"] and after["serve"] == before["serve"]
-    assert 'child="collect" signal=9' in supervisor.log.read_text()
+    assert 'child="collect" signal=9' in plant.log()
 
 
-def test_when_the_supervisor_is_killed_nothing_goes_on(supervisor):
-    pids = children(supervisor.pid)
-    wait_for(lambda: (supervisor.state / "collect.sock").exists())
-    supervisor.kill()
-    supervisor.wait(5)
+def test_when_the_supervisor_is_killed_nothing_goes_on(plant):
+    pids = children(plant.roles["run"].pid)
+    plant.kill("run")
     wait_for(lambda: all(gone(pid) for pid in pids.values()))
 
 
-def test_a_second_one_on_the_same_state_is_refused(supervisor):
-    answer = hooktrail("run", "--state", str(supervisor.state))
+def test_a_second_one_on_the_same_state_is_refused(plant):
+    answer = plant.run("run")
     assert answer.returncode == 2
-    assert f"already running on {supervisor.state}, as process {supervisor.pid}" in answer.stderr
+    assert f"already running on {plant.state}, as process {plant.roles['run'].pid}" in answer.stderr
 
 
 def test_a_faulty_configuration_starts_nothing(tmp_path):

@@ -1,153 +1,45 @@
 """The collector's HTTP: what it refuses and how it says so, what becomes of clients that leave, and
 how sure a record is when a decision is answered."""
+import contextlib
 import http.client
 import json
 import os
-import signal
 import socket
-import subprocess
 import threading
 import time
 
 import pytest
 
-HOOKS = """\
-metadata: {{name: says-no}}
-spec:
-  eventType: PreToolUse
-  activationMode: always
-  hook: {{type: command, matcher: No, command: "sh -c 'echo no >&2; exit 2'"}}
----
-metadata: {{name: slow}}
-spec:
-  eventType: PreToolUse
-  activationMode: always
-  hook: {{type: command, matcher: Slow, command: "sh -c 'echo $$ > {dir}/pid; exec sleep 30'"}}
----
-metadata: {{name: waits}}
-spec:
-  eventType: PreToolUse
-  activationMode: always
-  hook: {{type: command, matcher: Waits, command: "sleep 1"}}
-"""
+from tests.integration.plant import Plant, hook, hooks, hooktrail, listening_port, request, wait_for
 
 
-def request_of(tool="Other", thread="t-1", **more):
-    payload = {"hook_event_name": "PreToolUse", "agent_name": "meta_agent", "current_turn": 1, "max_turns": 9,
-               "execution_summary": None, "tool_name": tool, "tool_input": {"command": "ls"},
-               "tool_description": "d", "agent_mode": "Review", "is_write_action": False,
-               "requires_approval": False, "requires_browser_connection": False, "call_id": "c-1"}
-    return {"contract": "sre", "thread_id": thread, "payload": payload | more}
-
-
-class UnixConnection(http.client.HTTPConnection):
-    def __init__(self, path):
-        super().__init__("localhost", timeout=20)
-        self.path = path
-
-    def connect(self):
-        self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.settimeout(self.timeout)
-        self.sock.connect(self.path)
-
-
-class Collector:
-    def __init__(self, binary, folder, config=""):
-        self.dir = str(folder)
-        self.state = os.path.join(self.dir, "state")
-        self.binary = binary
-        self.write("hooks.yaml", HOOKS.format(dir=self.dir))
-        self.write("hooktrail.yaml", f"contracts: {{sre: {{hooks: {self.dir}/hooks.yaml}}}}\n{config}")
-        self.log = open(os.path.join(self.dir, "log"), "w+")
-        self.start()
-
-    def start(self):
-        self.process = subprocess.Popen(self.command("collect"), stderr=self.log)
-        self.wait_for(lambda: self.connects())
-
-    def write(self, name, text):
-        with open(os.path.join(self.dir, name), "w") as f:
-            f.write(text)
-
-    def command(self, *words):
-        return [self.binary, "--config", os.path.join(self.dir, "hooktrail.yaml"), "--state", self.state, *words]
-
-    def run(self, *words):
-        return subprocess.run(self.command(*words), capture_output=True, text=True, timeout=30)
-
-    def logged(self):
-        with open(os.path.join(self.dir, "log")) as f:
-            return f.read()
-
-    def wait_for(self, condition, seconds=15):
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
-            if value := condition():
-                return value
-            assert self.process.poll() is None, self.logged()
-            time.sleep(0.02)
-        raise AssertionError("it does not come")
-
-    def connects(self):
-        try:
-            return self.ask("GET", "/healthz")[0] == 200
-        except OSError:
-            return False
-
-    def connection(self):
-        return UnixConnection(os.path.join(self.state, "collect.sock"))
-
-    def ask(self, method, path, body=None, headers=None, connection=None):
-        """Status, headers, and the answer as JSON where it is JSON."""
-        c = connection or self.connection()
-        c.request(method, path, body, headers or {})
-        answer = c.getresponse()
-        text = answer.read()
-        if "json" in answer.headers["Content-Type"]:
-            text = json.loads(text)
-        if not connection:
-            c.close()
-        return answer.status, answer.headers, text
-
-    def dispatch(self, request, **more):
-        body = request if isinstance(request, (bytes, str)) else json.dumps(request)
-        return self.ask("POST", "/v1/dispatch", body, **more)
-
-    def records(self, kind=None):
-        """What the journals hold, by the tail command."""
-        done = self.run("tail", "--json", "-n", "10000")
-        assert done.returncode == 0, done.stderr
-        all_of_them = [json.loads(line) for line in done.stdout.splitlines()]
-        return [r for r in all_of_them if kind in (None, r["type"])]
-
-    def stop(self):
-        if self.process.poll() is None:
-            self.process.send_signal(signal.SIGTERM)
-        code = self.process.wait(20)
-        self.log.close()
-        return code
+def documents(folder):
+    return hooks(hook("says-no", "sh -c 'echo no >&2; exit 2'", "No"),
+                 hook("slow", f"sh -c 'echo $$ > {folder}/pid; exec sleep 30'", "Slow"),
+                 hook("waits", "sleep 1", "Waits"))
 
 
 @pytest.fixture
 def collector(binary, tmp_path):
-    started = []
+    """A collector with a configuration: collector(config)."""
+    with contextlib.ExitStack() as stack:
+        def start(config=""):
+            c = stack.enter_context(Plant(binary, tmp_path, documents(tmp_path), config))
+            c.start("collect")
+            return c
 
-    def start(config=""):
-        started.append(Collector(binary, tmp_path, config))
-        return started[-1]
-
-    yield start
-    for c in started:
-        c.stop()
+        yield start
 
 
 @pytest.fixture(scope="module")
 def shared(binary, tmp_path_factory):
     """One collector for the questions that leave nothing behind."""
-    c = Collector(binary, tmp_path_factory.mktemp("ingress"), "collect: {listen: [unix, 'tcp:127.0.0.1:0'], "
-                  "max_body_mb: 1}\n")
-    yield c
-    assert c.stop() == 0
+    folder = tmp_path_factory.mktemp("ingress")
+    config = "collect: {listen: [unix, 'tcp:127.0.0.1:0'], max_body_mb: 1}\n"
+    with Plant(binary, folder, documents(folder), config) as c:
+        c.start("collect")
+        yield c
+        assert c.stop("collect") == 0
 
 
 # ---- Bad input ----------------------------------------------------------------------------------
@@ -167,8 +59,8 @@ def shared(binary, tmp_path_factory):
     (b'{"contract":"sre"}', "thread_id"),
     (b'{"contract":"sre","thread_id":"t"}', "payload"),
     (b'{"contract":"sre","thread_id":"t","payload":[]}', "payload"),
-    (json.dumps(request_of(hook_event_name="Nope")).encode(), "hook_event_name"),
-    (json.dumps(request_of(tool_name=7)).encode(), "tool_name"),
+    (json.dumps(request(event="Nope")).encode(), "hook_event_name"),
+    (json.dumps(request(tool=7)).encode(), "tool_name"),
 ])
 def test_a_request_that_is_no_dispatch_is_refused_in_one_line(shared, body, says):
     status, headers, problem = shared.dispatch(body)
@@ -180,7 +72,7 @@ def test_a_request_that_is_no_dispatch_is_refused_in_one_line(shared, body, says
 
 
 def test_of_two_equal_keys_the_first_counts(shared):
-    twice = json.dumps(request_of("No"))[:-2] + ', "tool_name": "Other"}}'
+    twice = json.dumps(request("No"))[:-2] + ', "tool_name": "Other"}}'
 
     status, _, result = shared.dispatch(twice)
 
@@ -202,7 +94,7 @@ def test_of_two_equal_keys_the_first_counts(shared):
 def test_a_refusal_names_the_limit_or_the_name(shared, head, status, says):
     with socket.socket(socket.AF_UNIX) as s:
         s.settimeout(10)
-        s.connect(os.path.join(shared.state, "collect.sock"))
+        s.connect(str(shared.state / "collect.sock"))
         s.sendall(head.encode())
         answer = s.recv(65536).decode()
 
@@ -210,19 +102,9 @@ def test_a_refusal_names_the_limit_or_the_name(shared, head, status, says):
     assert says in answer
 
 
-def tcp_port(c):
-    """The port that the kernel gave, as the kernel tells it."""
-    inodes = {os.readlink(f"/proc/{c.process.pid}/fd/{fd}") for fd in os.listdir(f"/proc/{c.process.pid}/fd")}
-    with open("/proc/net/tcp") as f:
-        for fields in (line.split() for line in f.readlines()[1:]):
-            if fields[3] == "0A" and f"socket:[{fields[9]}]" in inodes:
-                return int(fields[1].split(":")[1], 16)
-    raise AssertionError("it listens on no port")
-
-
 def test_a_token_does_what_its_scopes_say_until_it_is_revoked(shared):
     token = shared.run("token", "create", "ci", "--scopes", "dispatch").stdout.strip()
-    port = tcp_port(shared)
+    port = listening_port(shared.roles["collect"].pid)
 
     def status_of(path, bearer, body=None):
         c = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
@@ -230,7 +112,7 @@ def test_a_token_does_what_its_scopes_say_until_it_is_revoked(shared):
         answer = c.getresponse()
         return answer.status, answer.read().decode()
 
-    body = json.dumps(request_of())
+    body = json.dumps(request())
     assert status_of("/v1/dispatch", token, body)[0] == 200
     assert status_of("/v1/dispatch", None, body)[0] == 401
     assert status_of("/v1/dispatch", token[:-1] + "#", body)[0] == 401
@@ -240,7 +122,7 @@ def test_a_token_does_what_its_scopes_say_until_it_is_revoked(shared):
     assert shared.run("token", "revoke", "ci").returncode == 0
     assert status_of("/v1/dispatch", token, body)[0] == 401
     assert shared.run("token", "revoke", "ci").returncode == 1
-    actions = [r["action"] for r in shared.records("admin")]
+    actions = [r["action"] for r in shared.tail("admin")]
     assert actions.count("token_create") == 1 and actions.count("token_revoke") == 1
 
 
@@ -269,7 +151,7 @@ def test_each_line_of_a_host_is_accepted_or_refused_with_its_number(shared):
     reasons = " ".join(r["reason"] for r in answer["refused"])
     for word in ("type", "tool_nam", "phase", "source", "thread_id"):
         assert word in reasons
-    stored = [r for r in shared.records() if r.get("thread_id") == "host-1"]
+    stored = [r for r in shared.tail() if r.get("thread_id") == "host-1"]
     assert [r["source"] for r in stored] == ["host", "host"]
     assert "hunter2" not in json.dumps(stored)
     assert all(r["id"] and r["time"] and r["collector"] for r in stored)
@@ -295,20 +177,23 @@ def alive(pid):
         return False
 
 
+def pid_of_slow(c):
+    """Once the hook has written it."""
+    path = c.dir / "pid"
+    return int(wait_for(lambda: path.exists() and path.read_text().strip()))
+
+
 def test_a_client_that_goes_away_cancels_its_chain(collector):
     c = collector()
-    connection = c.connection()
-    connection.request("POST", "/v1/dispatch", json.dumps(request_of("Slow", "gone")))
-    path = os.path.join(c.dir, "pid")
-    c.wait_for(lambda: os.path.exists(path) and open(path).read().strip())
-    pid = int(open(path).read())
+    connection = c.begin_dispatch(request("Slow", "gone"))
+    pid = pid_of_slow(c)
 
     connection.close()
 
-    c.wait_for(lambda: not alive(pid))
-    records = c.wait_for(lambda: [r for r in c.records("hook_evaluation") if r["thread_id"] == "gone"])
+    wait_for(lambda: not alive(pid))
+    records = wait_for(lambda: [r for r in c.tail("hook_evaluation") if r["thread_id"] == "gone"])
     assert records[0]["final_decision"] == "cancelled"
-    assert c.dispatch(request_of())[0] == 200
+    assert c.dispatch(request())[0] == 200
 
 
 def test_a_full_queue_answers_503_and_when_to_come_again(collector):
@@ -316,7 +201,7 @@ def test_a_full_queue_answers_503_and_when_to_come_again(collector):
     answers = []
 
     def ask():
-        answers.append(c.dispatch(request_of("Waits")))
+        answers.append(c.dispatch(request("Waits")))
 
     threads = [threading.Thread(target=ask) for _ in range(6)]
     for t in threads:
@@ -333,18 +218,16 @@ def test_a_full_queue_answers_503_and_when_to_come_again(collector):
 
 def test_a_stop_cancels_what_does_not_end_and_answers_it(collector):
     c = collector()
-    connection = c.connection()
-    connection.request("POST", "/v1/dispatch", json.dumps(request_of("Slow")))
-    path = os.path.join(c.dir, "pid")
-    c.wait_for(lambda: os.path.exists(path) and open(path).read().strip())
+    connection = c.begin_dispatch(request("Slow"))
+    pid = pid_of_slow(c)
     begin = time.monotonic()
 
-    assert c.stop() == 0
+    assert c.stop("collect") == 0
 
     assert time.monotonic() - begin < 10
-    assert json.loads(connection.getresponse().read())["final_decision"] == "cancelled"
-    assert not alive(int(open(path).read()))
-    assert not os.path.exists(os.path.join(c.state, "collect.sock"))
+    assert connection.answer()[2]["final_decision"] == "cancelled"
+    assert not alive(pid)
+    assert not (c.state / "collect.sock").exists()
 
 
 @pytest.mark.parametrize("durability", ["fsync", "write"])
@@ -352,15 +235,14 @@ def test_an_answered_dispatch_is_in_the_journal(collector, durability):
     c = collector(f"collect: {{durability: {durability}}}\n")
 
     for i in range(20):
-        status, headers, result = c.dispatch(request_of(thread=f"t-{i}"))
+        status, headers, result = c.dispatch(request(thread=f"t-{i}"))
         assert status == 200
         assert headers["Hooktrail-Recorded"] == "stored"
         assert "recorded" not in result
 
-    c.process.kill()
-    c.process.wait()
-    c.start()  # with `write` a reader sees what is in the page cache once it has been recovered
-    threads = {r["thread_id"] for r in c.records("hook_evaluation")}
+    c.kill("collect")
+    c.start("collect")  # with `write` a reader sees what is in the page cache once it has been recovered
+    threads = {r["thread_id"] for r in c.tail("hook_evaluation")}
     assert threads == {f"t-{i}" for i in range(20)}
 
 
@@ -378,7 +260,7 @@ def test_a_record_that_is_not_safe_in_time_is_told(collector, on_unrecorded, blo
     assert status == 503
     assert c.ask("GET", "/readyz")[0] == 503
 
-    status, headers, result = c.dispatch(request_of())
+    status, headers, result = c.dispatch(request())
 
     assert status == 200
     assert headers["Hooktrail-Recorded"] in ("late", "lost")
@@ -391,26 +273,25 @@ def test_a_record_that_is_not_safe_in_time_is_told(collector, on_unrecorded, blo
 
 def test_a_faulty_hook_file_is_refused_at_start_and_ignored_later(collector):
     c = collector()
-    good = HOOKS.format(dir=c.dir)
+    good = c.hooks_file.read_text()
 
-    c.write("hooks.yaml", good + "---\nmetadata: {name: bad}\n")
-    other = [c.binary, "--config", c.dir + "/hooktrail.yaml", "--state", c.dir + "/other", "collect"]
-    second = subprocess.run(other, capture_output=True, text=True, timeout=20)
+    c.hooks_file.write_text(good + "---\nmetadata: {name: bad}\n")
+    second = hooktrail("--config", c.config_file, "--state", c.dir / "other", "collect")
     assert second.returncode == 2
     assert "hooks.yaml:" in second.stderr
 
-    c.process.send_signal(signal.SIGHUP)
-    c.wait_for(lambda: "hooks.yaml" in c.logged())
-    assert c.dispatch(request_of("No"))[2]["final_decision"] == "reject"
+    c.reload()
+    wait_for(lambda: "hooks.yaml" in c.log())
+    assert c.dispatch(request("No"))[2]["final_decision"] == "reject"
 
-    c.write("hooks.yaml", good.replace("matcher: No,", "matcher: Never,"))
-    c.process.send_signal(signal.SIGHUP)
-    c.wait_for(lambda: c.dispatch(request_of("No"))[2]["final_decision"] == "pass")
-    c.wait_for(lambda: len(c.records("admin")) == 2)
-    reloads = [r["details"] for r in c.records("admin") if r["action"] == "reload"]
+    c.hooks_file.write_text(good.replace('"No"', '"Never"'))
+    c.reload()
+    wait_for(lambda: c.dispatch(request("No"))[2]["final_decision"] == "pass")
+    wait_for(lambda: len(c.tail("admin")) == 2)
+    reloads = [r["details"] for r in c.tail("admin") if r["action"] == "reload"]
     assert [d["hook_sets_changed"] for d in reloads] == [0, 1]
     assert reloads[0]["faults"] > 0
-    assert len(c.records("hook_registry")) == 2
+    assert len(c.tail("hook_registry")) == 2
 
 
 def test_two_collectors_on_one_state_folder_are_one_too_many(collector):
@@ -420,25 +301,24 @@ def test_two_collectors_on_one_state_folder_are_one_too_many(collector):
 
     assert second.returncode != 0
     assert second.stderr.count("\n") == 1
-    assert c.dispatch(request_of())[0] == 200
+    assert c.dispatch(request())[0] == 200
 
 
 def test_status_tells_who_runs_and_what_is_behind(collector):
     c = collector()
-    c.dispatch(request_of())
+    c.dispatch(request())
 
     done = c.run("status", "--json")
     assert done.returncode == 0
     status = json.loads(done.stdout)
     assert status["roles"][0]["state"] == "running"
     assert status["sinks"][0]["lag"] >= 2
-    c.process.kill()
-    c.process.wait()
+    c.kill("collect")
     assert c.run("status").returncode == 1
 
 
 def test_metrics_are_prometheus_text(shared):
-    shared.dispatch(request_of("No"))
+    shared.dispatch(request("No"))
 
     status, headers, text = shared.ask("GET", "/metrics")
 

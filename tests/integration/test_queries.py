@@ -1,118 +1,60 @@
 """A session through collect, ship and serve: what trace, why and the endpoints say of it."""
-import http.client
+import contextlib
 import json
 import os
 import shutil
-import signal
-import socket
 import subprocess
 import sys
 import tempfile
-import time
 
 import pytest
 
-ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
-SAMPLE = os.path.join(ROOT, "deploy", "sample")
+from tests.integration.plant import ROOT, Plant, request, wait_for
+
+SAMPLE = ROOT / "deploy" / "sample"
+SESSION = SAMPLE / "session.ndjson"
 THREAD = "thread-of-the-test"
 
 
-class UnixConnection(http.client.HTTPConnection):
-    def __init__(self, path):
-        super().__init__("localhost", timeout=20)
-        self.path = path
-
-    def connect(self):
-        self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.settimeout(self.timeout)
-        self.sock.connect(self.path)
+def get(plant, url, **headers):
+    """Status and bytes of an answer of `serve`."""
+    with contextlib.closing(plant.connection("serve.sock")) as c:
+        c.request("GET", url, headers=headers)
+        answer = c.getresponse()
+        return answer.status, answer.read()
 
 
-def get(path, url, **headers):
-    connection = UnixConnection(path)
-    connection.request("GET", url, headers=headers)
-    response = connection.getresponse()
-    return response.status, response.read()
+def play(plant, thread):
+    done = subprocess.run([sys.executable, SAMPLE / "play.py", plant.state / "collect.sock", SESSION, thread],
+                          text=True, capture_output=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == thread + "\n"
 
 
-def wait_until(condition, seconds=20):
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "waited too long"
-        time.sleep(0.05)
-
-
-def is_listening(path):
-    try:
-        return get(path, "/healthz")[0] == 200
-    except OSError:
-        return False
-
-
-class Hooktrail:
-    """The three roles with a state folder of their own."""
-
-    def __init__(self, binary, folder):
-        self.binary = binary
-        self.state = str(folder / "state")
-        self.config = str(folder / "hooktrail.yaml")
-        self.serve_socket = str(folder / "serve.sock")
-        self.roles = {}
-        with open(self.config, "w", encoding="utf-8") as file:
-            json.dump({"state": self.state,
-                       "contracts": {"sre": {"hooks": os.path.join(SAMPLE, "hooks.yaml")}},
-                       "serve": {"listen": [f"unix:{self.serve_socket}"], "max_rows": 500}}, file)
-
-    @property
-    def socket(self):
-        return os.path.join(self.state, "collect.sock")
-
-    def start(self, role):
-        self.roles[role] = subprocess.Popen([self.binary, "--config", self.config, role])
-
-    def stop(self, role):
-        process = self.roles.pop(role)
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(20) == 0
-
-    def run(self, *words):
-        return subprocess.run([self.binary, "--config", self.config, *words], text=True,
-                              capture_output=True, timeout=30, check=False)
-
-    def play(self, thread):
-        command = [sys.executable, os.path.join(SAMPLE, "play.py"), self.socket,
-                   os.path.join(SAMPLE, "session.ndjson"), thread]
-        done = subprocess.run(command, text=True, capture_output=True, timeout=120, check=False)
-        assert done.returncode == 0, done.stderr
-        assert done.stdout == thread + "\n"
-
-    def unshipped(self):
-        done = self.run("trace", "--json", THREAD)
-        return json.loads(done.stdout)["unshipped"] if done.returncode == 0 else -1
+def is_shipped(plant):
+    done = plant.run("trace", "--json", THREAD)
+    return done.returncode == 0 and json.loads(done.stdout)["unshipped"] == 0
 
 
 @pytest.fixture(scope="module")
 def hooktrail(binary, tmp_path_factory):
-    h = Hooktrail(binary, tmp_path_factory.mktemp("queries"))
-    try:
-        h.start("collect")
-        wait_until(lambda: is_listening(h.socket))
-        h.start("ship")
-        h.play(THREAD)
-        wait_until(lambda: h.unshipped() == 0)
-        h.start("serve")
-        wait_until(lambda: is_listening(h.serve_socket))
-        yield h
-    finally:
-        for role in list(h.roles):
-            h.stop(role)
+    """The three roles, after the sample's session."""
+    folder = tmp_path_factory.mktemp("queries")
+    config = f'serve: {{listen: ["unix:{folder}/state/serve.sock"], max_rows: 500}}\n'
+    with Plant(binary, folder, (SAMPLE / "hooks.yaml").read_text(), config) as plant:
+        plant.start("collect")
+        plant.start("ship")
+        play(plant, THREAD)
+        wait_for(lambda: is_shipped(plant))
+        plant.start("serve")
+        yield plant
+        assert [plant.stop(role) for role in list(plant.roles)] == [0, 0, 0]
 
 
 def test_the_trace_has_every_event_of_the_session(hooktrail):
     trace = json.loads(hooktrail.run("trace", "--json", THREAD).stdout)
     evaluations = [e for e in trace["events"] if e["kind"] == "evaluation"]
-    with open(os.path.join(SAMPLE, "session.ndjson"), encoding="utf-8") as file:
-        assert len(evaluations) == len(file.readlines())
+    assert len(evaluations) == len(SESSION.read_text().splitlines())
     assert {e["final_decision"] for e in evaluations} == {"pass", "deny", "reject", "ask"}
     assert not trace["truncated"]
 
@@ -138,11 +80,11 @@ def test_the_timeline_is_for_people(hooktrail):
 def test_commands_and_endpoints_give_the_same_bytes(hooktrail, words, url):
     def both():
         command = hooktrail.run("--json", *words).stdout.encode()
-        status, answer = get(hooktrail.serve_socket, url)
+        status, answer = get(hooktrail, url)
         assert status == 200
         return command, answer
 
-    wait_until(lambda: b'"unshipped":0' in both()[0])
+    wait_for(lambda: b'"unshipped":0' in both()[0])
     command, answer = both()
     assert command == answer
 
@@ -179,8 +121,8 @@ def test_a_hook_behind_a_deny_was_not_reached(hooktrail):
 def test_what_nobody_saw_is_a_negative_answer(hooktrail):
     assert hooktrail.run("trace", "no-such-thread").returncode == 1
     assert hooktrail.run("why", "flag-secrets", "--call", "no-such-call").returncode == 1
-    assert get(hooktrail.serve_socket, "/v1/threads/no-such-thread/trace")[0] == 404
-    assert get(hooktrail.serve_socket, "/v1/evaluations/no-such-id")[0] == 404
+    assert get(hooktrail, "/v1/threads/no-such-thread/trace")[0] == 404
+    assert get(hooktrail, "/v1/evaluations/no-such-id")[0] == 404
 
 
 @pytest.mark.parametrize("url, names", [
@@ -190,7 +132,7 @@ def test_what_nobody_saw_is_a_negative_answer(hooktrail):
     ("/v1/why?hook=flag-secrets", "name a call or a thread"),
 ])
 def test_a_limit_that_is_passed_is_named(hooktrail, url, names):
-    status, answer = get(hooktrail.serve_socket, url)
+    status, answer = get(hooktrail, url)
     assert status == 400
     assert names in json.loads(answer)["detail"]
 
@@ -198,19 +140,19 @@ def test_a_limit_that_is_passed_is_named(hooktrail, url, names):
 def test_an_evaluation_is_told_by_its_id(hooktrail):
     trace = json.loads(hooktrail.run("trace", "--json", THREAD).stdout)
     first = trace["events"][0]
-    status, answer = get(hooktrail.serve_socket, f"/v1/evaluations/{first['id']}")
+    status, answer = get(hooktrail, f"/v1/evaluations/{first['id']}")
     assert status == 200
     assert json.loads(answer)["evaluation"]["dispatch_id"] == first["dispatch_id"]
 
 
 def test_a_foreign_host_is_refused(hooktrail):
-    assert get(hooktrail.serve_socket, "/v1/why?hook=x&call=y", Host="evil.example")[0] >= 400
+    assert get(hooktrail, "/v1/why?hook=x&call=y", Host="evil.example")[0] >= 400
 
 
 def test_what_is_not_shipped_yet_is_told(hooktrail):
-    hooktrail.stop("ship")
+    assert hooktrail.stop("ship") == 0
     try:
-        hooktrail.play("thread-not-shipped")
+        assert hooktrail.dispatch(request("ReadFile", "thread-not-shipped"))[0] == 200
         done = hooktrail.run("trace", "thread-not-shipped")
         assert done.returncode == 1
         assert "records are not shipped yet" in done.stderr
@@ -218,7 +160,7 @@ def test_what_is_not_shipped_yet_is_told(hooktrail):
         assert json.loads(why.stdout)["steps"][0]["state"] == "unknown"
     finally:
         hooktrail.start("ship")
-    wait_until(lambda: hooktrail.run("trace", "thread-not-shipped").returncode == 0)
+    wait_for(lambda: hooktrail.run("trace", "thread-not-shipped").returncode == 0)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")

@@ -3,14 +3,12 @@ import glob
 import json
 import os
 import re
-import socket
 import subprocess
-import time
 
 import jsonschema
 import pytest
 
-from conftest import ROOT
+from tests.integration.plant import ROOT, Plant
 
 FOLDER = os.path.join(ROOT, "collector", "record", "schemas")
 SCHEMAS = {os.path.basename(f)[:-5]: json.load(open(f)) for f in glob.glob(os.path.join(FOLDER, "*.json"))}
@@ -74,17 +72,6 @@ def test_records_of_vectors_fit(binary, tmp_path, case):
         validate(record)
 
 
-def post(socket_path, request):
-    body = json.dumps(request).encode()
-    with socket.socket(socket.AF_UNIX) as s:
-        s.settimeout(30)
-        s.connect(str(socket_path))
-        s.sendall(b"POST /v1/dispatch HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-                  b"Connection: close\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
-        answer = b"".join(iter(lambda: s.recv(65536), b""))
-    assert answer.startswith(b"HTTP/1.1 200"), answer
-
-
 def journalled(state):
     """The records in the journal's segments, found by how each begins."""
     decoder = json.JSONDecoder()
@@ -95,22 +82,14 @@ def journalled(state):
 
 
 def test_records_of_a_collector_fit(binary, tmp_path):
-    state, config = tmp_path / "state", tmp_path / "hooktrail.yaml"
-    (tmp_path / "hooks.yaml").write_text(json.dumps(hook("passes")))
-    config.write_text(f"contracts: {{sre: {{hooks: {tmp_path}/hooks.yaml}}}}\n")
-    run = subprocess.Popen([binary, "--config", config, "--state", state, "collect"], stderr=subprocess.PIPE)
-    try:
-        deadline = time.monotonic() + 20
-        while not (state / "collect.sock").exists() and time.monotonic() < deadline and run.poll() is None:
-            time.sleep(0.02)
-        post(state / "collect.sock", tool_request())
-    finally:
-        run.terminate()
-        _, told = run.communicate(timeout=30)
-    records = list(journalled(state))
+    with Plant(binary, tmp_path, json.dumps(hook("passes"))) as plant:
+        plant.start("collect")
+        plant.dispatch(tool_request())
+        plant.stop("collect")
+    records = list(journalled(plant.state))
     for record in records:
         validate(record)
-    assert {"hook_registry", "hook_evaluation", "tool_execution", "checkpoint"} <= {r["type"] for r in records}, told
+    assert {"hook_registry", "hook_evaluation", "tool_execution", "checkpoint"} <= {r["type"] for r in records}, plant.log()
     tool = [r for r in records if r["type"] == "tool_execution"]
     assert [(t["phase"], t["tool_input"]) for t in tool] == [("start", {"command": "TOKEN=[redacted] ls"})]
 

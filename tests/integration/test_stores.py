@@ -1,51 +1,26 @@
 """One session in SQLite and in PostgreSQL: the same answers, and the contract's own telemetry."""
 import json
-import os
 import subprocess
 
 import pytest
-import yaml
 
-from tests.integration.shipping import State, wait_for
+from tests.integration.plant import Plant, hook, hooks
 
 THREAD = "thread-of-stores"
 
-HOOKS = """\
-kind: Hook
-metadata: {name: context}
-spec: {eventType: Start, activationMode: always, hook: {type: command, script: "#!/bin/bash\\necho '{\\"ok\\": true}'"}}
----
-kind: Hook
-metadata: {name: guard, tier: system}
-spec:
-  eventType: PreToolUse
-  activationMode: always
-  hook: {type: command, matcher: Bash, script: "#!/bin/bash\\necho 'Not here.' >&2; exit 2"}
----
-kind: Hook
-metadata: {name: asker}
-spec:
-  eventType: PreToolUse
-  activationMode: always
-  hook:
-    type: command
-    matcher: Edit
-    script: "#!/bin/bash\\necho '{\\"hookSpecificOutput\\": {\\"permissionDecision\\": \\"ask\\"}}'"
----
-kind: Hook
-metadata: {name: broken, tier: agent, agent: a}
-spec:
-  eventType: PostToolUse
-  activationMode: always
-  hook: {type: command, matcher: "*", script: "#!/bin/bash\\nexit 7"}
----
-kind: Hook
-metadata: {name: checker}
-spec:
-  eventType: Stop
-  activationMode: always
-  hook: {type: command, script: "#!/bin/bash\\necho '{\\"ok\\": false, \\"reason\\": \\"Add a summary.\\"}'"}
-"""
+
+def tells(**answer):
+    """A command that answers so."""
+    return f"echo '{json.dumps(answer)}'"
+
+
+HOOKS = hooks(
+    hook("context", tells(ok=True), event="Start"),
+    hook("guard", "echo 'Not here.' >&2; exit 2", "Bash", tier="system"),
+    hook("asker", tells(hookSpecificOutput={"permissionDecision": "ask"}), "Edit"),
+    hook("broken", "exit 7", "*", event="PostToolUse", tier="agent", agent="a"),
+    hook("checker", tells(ok=False, reason="Add a summary."), event="Stop"),
+)
 
 EVENTS = [
     {"hook_event_name": "Start", "start_message": "go", "thread_source": "Incident"},
@@ -58,33 +33,17 @@ EVENTS = [
 
 
 @pytest.fixture(scope="module")
-def session(binary, live, postgres, tmp_path_factory):
+def session(binary, postgres, tmp_path_factory):
     """The session, dispatched through a collector and shipped into both stores."""
-    folder = tmp_path_factory.mktemp("stores")
-    dsn = postgres.create("stores")
-    state = State(binary, live, folder / "state", sqlite={}, postgres={"dsn": dsn})
-    (folder / "hooks.yaml").write_text(HOOKS)
-    config = yaml.safe_load(state.config.read_text())
-    config["contracts"] = {"sre": {"hooks": str(folder / "hooks.yaml")}}
-    state.config.write_text(yaml.safe_dump(config))
-    collect = subprocess.Popen([binary, "--config", state.config, "--state", state.path, "collect"])
-    try:
-        wait_for(lambda: (state.path / "collect.sock").exists() or collect.poll() is not None, 20)
+    sinks = {"sqlite": {}, "postgres": {"dsn": postgres.create("stores")}}
+    with Plant(binary, tmp_path_factory.mktemp("stores"), HOOKS, f"sinks: {json.dumps(sinks)}\n") as plant:
+        plant.start("collect")
         for event in EVENTS:
-            done = subprocess.run(
-                ["curl", "-sS", "--fail-with-body", "--unix-socket", state.path / "collect.sock",
-                 "http://localhost/v1/dispatch", "-d", json.dumps(request(event))],
-                capture_output=True, text=True, timeout=30)
-            assert done.returncode == 0, done.stdout + done.stderr
-        collect.terminate()
-        assert collect.wait(20) == 0
-    finally:
-        if collect.poll() is None:
-            collect.kill()
-            collect.wait()
-    state.ship_once()
-    state.folder = folder
-    return state
+            status, _, problem = plant.dispatch(request(event))
+            assert status == 200, problem
+        assert plant.stop("collect") == 0
+        plant.ship_once()
+        yield plant
 
 
 def request(event):
@@ -92,11 +51,10 @@ def request(event):
             "payload": {"agent_name": "a", "current_turn": 1, "max_turns": 9, **event}}
 
 
-def ask(state, store, *words):
-    config = yaml.safe_load(state.config.read_text()) | {"serve": {"store": store}}
-    path = state.folder / f"{store}.yaml"
-    path.write_text(yaml.safe_dump(config))
-    return subprocess.run([state.binary, "--config", path, "--state", state.path, *words],
+def ask(plant, store, *words):
+    path = plant.dir / f"{store}.yaml"
+    path.write_text(plant.config_file.read_text() + f"serve: {{store: {store}}}\n")
+    return subprocess.run([plant.binary, "--config", path, "--state", plant.state, *words],
                           capture_output=True, timeout=30)
 
 
@@ -115,12 +73,12 @@ def test_both_stores_give_the_same_bytes(session, words):
 
 def telemetry(session):
     """What the contract calls its raw hook telemetry, of the same events, dispatched again."""
-    path = session.folder / "appinsights.ndjson"
+    path = session.dir / "appinsights.ndjson"
     path.unlink(missing_ok=True)
     for event in EVENTS:
-        subprocess.run([session.binary, "dispatch", "--hooks", session.folder / "hooks.yaml",
-                        "--appinsights", path], input=json.dumps(request(event)), text=True,
-                       check=True, capture_output=True, timeout=30)
+        done = session.run("dispatch", "--hooks", session.hooks_file, "--appinsights", path,
+                           input=json.dumps(request(event)))
+        assert done.returncode == 0, done.stderr
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 

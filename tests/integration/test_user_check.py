@@ -1,13 +1,10 @@
 """`hooktrail check` says all of it: in order, counted, and what was probably meant."""
 import json
-import os
-import pathlib
-import subprocess
 
 import pytest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-BIN = os.environ.get("HOOKTRAIL_BIN", str(ROOT / "build/hooktrail"))
+from tests.integration.plant import hooktrail
+
 FAULTY = """kind: Hook
 metadata: {name: a}
 spec:
@@ -27,11 +24,10 @@ spec:
 
 @pytest.fixture
 def check(tmp_path):
-    def check(text, *args, **env):
+    def check(text, *args):
         path = tmp_path / "hooks.yaml"
         path.write_text(text)
-        answer = subprocess.run([BIN, "check", "--hooks", str(path), *args], capture_output=True,
-                                text=True, timeout=20, env={**os.environ, **env}, check=False)
+        answer = hooktrail("check", "--hooks", path, *args)
         answer.stderr = answer.stderr.replace(str(path), "F")
         return answer
     return check
@@ -69,8 +65,7 @@ def test_a_file_without_a_hook_is_told(check):
 def test_a_file_that_is_not_there_is_named_once(check, tmp_path):
     answer = check("", "--hooks", str(tmp_path / "gone"), "--json")
     assert answer.returncode == 2  # --hooks twice
-    answer = subprocess.run([BIN, "check", "--hooks", str(tmp_path / "gone")], text=True,
-                            capture_output=True, timeout=20, check=False)
+    answer = hooktrail("check", "--hooks", tmp_path / "gone")
     assert answer.returncode == 1
     assert answer.stderr == f"{tmp_path}/gone: error: No such file or directory\n"
 

@@ -1,11 +1,10 @@
 """`make install` puts things where they find each other, whatever the prefix."""
-import pathlib
 import shutil
 import subprocess
 
 import pytest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+from tests.integration.plant import ROOT
 
 
 @pytest.fixture(scope="module")

@@ -5,12 +5,11 @@ import subprocess
 
 import pytest
 
-ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
-BINARY = os.environ.get("HOOKTRAIL_BIN", os.path.join(ROOT, "build", "hooktrail"))
+from tests.integration.plant import BIN, request
 
 
 def shell(folder, words, **more):
-    return subprocess.run(["sh", "-c", f'"$0" --config c.yaml --state state {words}', BINARY], cwd=folder,
+    return subprocess.run(["sh", "-c", f'"$0" --config c.yaml --state state {words}', BIN], cwd=folder,
                           capture_output=True, text=True, timeout=30, check=False, **more)
 
 
@@ -36,11 +35,9 @@ def test_a_token_command_that_makes_nothing_makes_no_state_folder(folder, words)
 
 def test_a_result_that_nobody_can_read_is_a_failure(folder):
     (folder / "hooks").mkdir()
-    request = json.dumps({"contract": "sre", "thread_id": "t", "payload": {
-        "hook_event_name": "PreToolUse", "agent_name": "m", "tool_name": "Run", "tool_input": {}}})
-    words = "dispatch --contract sre --hooks hooks"
-    assert shell(folder, words, input=request).returncode == 0
-    assert shell(folder, words + " >&-", input=request).returncode == 3
+    words, body = "dispatch --contract sre --hooks hooks", json.dumps(request())
+    assert shell(folder, words, input=body).returncode == 0
+    assert shell(folder, words + " >&-", input=body).returncode == 3
     assert shell(folder, words + " <&-").returncode == 3
 
 
@@ -65,7 +62,7 @@ def test_what_is_echoed_steers_no_terminal(folder, words):
 
 
 def start_collect(folder):
-    role = subprocess.Popen([BINARY, "--config", "c.yaml", "--state", "state", "collect"], cwd=folder,
+    role = subprocess.Popen([BIN, "--config", "c.yaml", "--state", "state", "collect"], cwd=folder,
                             stderr=subprocess.PIPE, text=True)
     lines = []
     for line in role.stderr:

@@ -1,7 +1,6 @@
 """`make run` and `hooktrail run` end as a person expects: Ctrl-C is one wish, and nothing is lost."""
-import json
+import contextlib
 import os
-import pathlib
 import pty
 import re
 import signal
@@ -10,40 +9,7 @@ import time
 
 import pytest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-BIN = os.environ.get("HOOKTRAIL_BIN", str(ROOT / "build/hooktrail"))
-HOOKS = """kind: Hook
-metadata: {name: slow}
-spec:
-  eventType: PreToolUse
-  activationMode: always
-  hook:
-    type: command
-    matcher: "*"
-    timeout: 10
-    script: |
-      #!/bin/bash
-      echo begun >> %s
-      sleep 1.5
-      echo done >> %s
-"""
-REQUEST = {"contract": "sre", "thread_id": "t1", "payload": {
-    "hook_event_name": "PreToolUse", "agent_name": "meta_agent", "tool_name": "X",
-    "tool_input": {}, "call_id": "c1"}}
-
-
-def wait_for(what, seconds=20):
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if answer := what():
-            return answer
-        time.sleep(0.02)
-    pytest.fail("waited too long")
-
-
-def hooktrail(*args):
-    return subprocess.run([BIN, *args], capture_output=True, text=True, timeout=20,
-                          stdin=subprocess.DEVNULL)
+from tests.integration.plant import ROOT, Plant, hook, hooks, hooktrail, request, wait_for
 
 
 class Terminal:
@@ -94,83 +60,62 @@ def terminals():
 
 
 @pytest.fixture
-def state(tmp_path):
-    (tmp_path / "hooks.yaml").write_text(HOOKS % ((tmp_path / "told",) * 2))
-    (tmp_path / "h.yaml").write_text(f"""state: {tmp_path}/s
-contracts: {{sre: {{hooks: {tmp_path}/hooks.yaml}}}}
-serve: {{listen: ["unix:{tmp_path}/serve.sock"]}}
-""")
-    return tmp_path
+def plant(binary, tmp_path):
+    """A supervisor whose one hook takes its time, and tells when it begins and ends."""
+    slow = hooks(hook("slow", f"echo begun >> {tmp_path}/told; sleep 1.5; echo done >> {tmp_path}/told", "*"))
+    with Plant(binary, tmp_path, slow, f'serve: {{listen: ["unix:{tmp_path}/state/serve.sock"]}}\n') as p:
+        p.start("run")
+        wait_for(lambda: p.answers("serve.sock"))
+        yield p
 
 
-@pytest.fixture
-def supervisor(state):
-    with open(state / "log", "w") as log:
-        p = subprocess.Popen([BIN, "--config", str(state / "h.yaml"), "run"],
-                             stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-    wait_for((state / "s/collect.sock").exists)
-    wait_for((state / "serve.sock").exists)
-    yield p
-    if p.poll() is None:
-        p.terminate()
-        p.wait(20)
+@contextlib.contextmanager
+def running_chain(plant):
+    """A dispatch whose hook runs."""
+    with contextlib.closing(plant.begin_dispatch(request())) as asked:
+        wait_for((plant.dir / "told").exists)
+        yield asked
 
 
-def ask(state):
-    return subprocess.Popen(
-        ["curl", "-sS", "--max-time", "20", "--unix-socket", str(state / "s/collect.sock"),
-         "http://localhost/v1/dispatch", "-d", json.dumps(REQUEST)],
-        stdout=subprocess.PIPE, text=True)
+def lags(plant):
+    return [s["lag"] for s in plant.status()["sinks"]]
 
 
-def lags(state):
-    told = json.loads(hooktrail("status", "--json", "--config", str(state / "h.yaml")).stdout)
-    return [s["lag"] for s in told["sinks"]]
-
-
-def begun(state):
-    """True when the chain's hook runs."""
-    return (state / "told").exists()
-
-
-def test_two_signals_at_once_are_one_wish_and_a_running_chain_is_finished(supervisor, state):
-    asked = ask(state)
-    wait_for(lambda: begun(state))
-    supervisor.send_signal(signal.SIGINT)
-    time.sleep(0.1)
-    supervisor.send_signal(signal.SIGTERM)
-    assert json.loads(asked.communicate()[0])["final_decision"] == "pass"
+def test_two_signals_at_once_are_one_wish_and_a_running_chain_is_finished(plant):
+    supervisor = plant.roles["run"]
+    with running_chain(plant) as asked:
+        supervisor.send_signal(signal.SIGINT)
+        time.sleep(0.1)
+        supervisor.send_signal(signal.SIGTERM)
+        assert asked.answer()[2]["final_decision"] == "pass"
     assert supervisor.wait(20) == 0
-    assert (state / "told").read_text() == "begun\ndone\n"
-    assert lags(state) == [0]
-    assert "verified" in hooktrail("verify", "--config", str(state / "h.yaml")).stdout
-    trace = hooktrail("trace", "t1", "--config", str(state / "h.yaml"))
+    assert (plant.dir / "told").read_text() == "begun\ndone\n"
+    assert lags(plant) == [0]
+    assert "verified" in plant.run("verify").stdout
+    trace = plant.run("trace", "t-1")
     assert trace.returncode == 0 and trace.stderr == ""
 
 
-def test_a_second_signal_later_does_not_wait(supervisor, state):
-    asked = ask(state)
-    wait_for(lambda: begun(state))
-    asked_at = time.monotonic()
-    supervisor.send_signal(signal.SIGINT)
-    time.sleep(1.1)
-    supervisor.send_signal(signal.SIGINT)
-    assert supervisor.wait(20) == 0
-    asked.communicate()
+def test_a_second_signal_later_does_not_wait(plant):
+    supervisor = plant.roles["run"]
+    with running_chain(plant):
+        asked_at = time.monotonic()
+        supervisor.send_signal(signal.SIGINT)
+        time.sleep(1.1)
+        supervisor.send_signal(signal.SIGINT)
+        assert supervisor.wait(20) == 0
     assert time.monotonic() - asked_at < 1.4
-    assert (state / "told").read_text() == "begun\n"
+    assert (plant.dir / "told").read_text() == "begun\n"
 
 
-def test_a_clean_stop_leaves_nothing_to_ship(supervisor, state):
-    supervisor.terminate()
-    assert supervisor.wait(20) == 0
-    assert lags(state) == [0]
+def test_a_clean_stop_leaves_nothing_to_ship(plant):
+    assert plant.stop("run") == 0
+    assert lags(plant) == [0]
 
 
-def test_log_lines_tell_the_time_and_the_role(supervisor, state):
-    supervisor.terminate()
-    supervisor.wait(20)
-    lines = [line for line in (state / "log").read_text().splitlines() if "level=" in line]
+def test_log_lines_tell_the_time_and_the_role(plant):
+    plant.stop("run")
+    lines = [line for line in plant.log().splitlines() if "level=" in line]
     told = {re.match(r"time=\d{4}-\d\d-\d\dT[\d:.]+Z role=(\w+) level=", line)[1]
             for line in lines}
     assert told == {"collect", "ship", "serve"}

@@ -6,15 +6,10 @@ import subprocess
 
 import pytest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-BIN = os.environ.get("HOOKTRAIL_BIN", str(ROOT / "build/hooktrail"))
+from tests.integration.plant import BIN, hooktrail
+
 READERS = [["status"], ["tail"], ["verify"], ["token", "list"], ["deadletter", "list"]]
 NOBODY = 65534
-
-
-def hooktrail(*args, **kw):
-    return subprocess.run([BIN, *args], capture_output=True, text=True, timeout=20,
-                          stdin=subprocess.DEVNULL, **kw)
 
 
 def as_nobody(*args):
