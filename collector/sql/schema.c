@@ -37,6 +37,11 @@ static enum sql_class current_version(struct sqlite *s, int64_t *ret, struct err
     return class;
 }
 
+static bool is_ours(int64_t version, struct err *err)
+{
+    return version >= 0 || err_set(err, ERR_INVALID, "this is another program's database");
+}
+
 static enum sql_class note_version(struct sqlite *s, const struct migration *m, struct err *err)
 {
     CLEANUP(sqlite_finalizep) sqlite3_stmt *stmt = NULL;
@@ -76,11 +81,7 @@ static enum sql_class apply_missing(struct sqlite *s, const struct migration *li
     if (class != SQL_DONE) {
         return class;
     }
-    if (there < 0) {
-        (void)err_set(err, ERR_INVALID, "this is another program's database");
-        return SQL_REFUSED;
-    }
-    if (!migration_may_update(there, n, err)) {
+    if (!is_ours(there, err) || !migration_may_update(there, n, err)) {
         return SQL_REFUSED;
     }
     for (size_t i = (size_t)there; i < n && class == SQL_DONE; i++) {
@@ -120,5 +121,5 @@ bool sqlite_check_schema(struct sqlite *s, struct err *err)
     if (current_version(s, &there, err) != SQL_DONE) {
         return false;
     }
-    return migration_may_read(there, migrations_sqlite_count, err);
+    return is_ours(there, err) && migration_may_read(there, migrations_sqlite_count, err);
 }

@@ -21,5 +21,5 @@ enum sql_class sqlite_migrate(struct sqlite *s, struct err *err) MUST_CHECK;
 enum sql_class sqlite_migrate_with(struct sqlite *s, const struct migration *list, size_t n,
                                    struct err *err) MUST_CHECK;
 
-/* For a reader. ERR_NOT_FOUND: no schema yet; ERR_INVALID: too new, or too old. */
+/* For a reader. ERR_NOT_FOUND: no schema yet; ERR_INVALID: too new, too old, or not ours. */
 bool sqlite_check_schema(struct sqlite *s, struct err *err) MUST_CHECK;

@@ -124,6 +124,9 @@ static void another_programs_database_is_left_alone(void **state)
     assert_int_equal(sqlite_migrate(s, &err), SQL_REFUSED);
     assert_non_null(strstr(err.text, "another program's"));
     assert_int_equal(number(s, "SELECT count(*) FROM sqlite_schema"), 1);
+    assert_false(sqlite_check_schema(s, &err));
+    assert_int_equal(err.code, ERR_INVALID);
+    assert_non_null(strstr(err.text, "another program's"));
 }
 
 static void a_reader_makes_nothing_and_says_that_there_is_no_store(void **state)
