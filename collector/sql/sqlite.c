@@ -55,14 +55,14 @@ static enum sql_class classify(int code, enum err_code *ret)
     case SQLITE_CORRUPT:
         *ret = ERR_CORRUPT;
         return SQL_REFUSED;
-    case SQLITE_NOTADB:
     default:
         *ret = ERR_INVALID;
         return SQL_REFUSED;
     }
 }
 
-enum sql_class sqlite_fault(struct sqlite *s, struct err *err)
+/* What the last failed call on s means; fills *err with SQLite's own words. */
+static enum sql_class fault(struct sqlite *s, struct err *err)
 {
     int code = sqlite3_extended_errcode(s->db);
     enum err_code err_code;
@@ -105,8 +105,7 @@ void sqlite_arm(struct sqlite *s)
 
 enum sql_class sqlite_exec(struct sqlite *s, const char *sql, struct err *err)
 {
-    return sqlite3_exec(s->db, sql, NULL, NULL, NULL) == SQLITE_OK ? SQL_DONE
-                                                                   : sqlite_fault(s, err);
+    return sqlite3_exec(s->db, sql, NULL, NULL, NULL) == SQLITE_OK ? SQL_DONE : fault(s, err);
 }
 
 void sqlite_rollback(struct sqlite *s)
@@ -145,7 +144,7 @@ static bool open_handle(struct sqlite *s, const char *path, enum sqlite_mode mod
     int keep = 1;
 
     if (sqlite3_open_v2(path, &s->db, flags, NULL) != SQLITE_OK) {
-        (void)sqlite_fault(s, err);
+        (void)fault(s, err);
         return false;
     }
     (void)sqlite3_extended_result_codes(s->db, 1);
@@ -193,7 +192,7 @@ enum sql_class sqlite_prepare(struct sqlite *s, const char *sql, sqlite3_stmt **
 {
     int code = sqlite3_prepare_v3(s->db, sql, -1, SQLITE_PREPARE_PERSISTENT, ret, NULL);
 
-    return code == SQLITE_OK ? SQL_DONE : sqlite_fault(s, err);
+    return code == SQLITE_OK ? SQL_DONE : fault(s, err);
 }
 
 void sqlite_finalizep(sqlite3_stmt **stmt)
@@ -210,7 +209,7 @@ enum sql_class sqlite_step(struct sqlite *s, sqlite3_stmt *stmt, bool *ret_row, 
     *ret_row = code == SQLITE_ROW;
     if (code != SQLITE_ROW) {
         if (code != SQLITE_DONE) {
-            class = sqlite_fault(s, err); /* before the reset, which may forget it */
+            class = fault(s, err); /* before the reset, which may forget it */
         }
         (void)sqlite3_reset(stmt);
     }

@@ -76,6 +76,3 @@ void sqlite_bind_blob(sqlite3_stmt *stmt, int i, const void *bytes, size_t n);
 
 /* Text or blob of a column, borrowed until the next step. */
 struct slice sqlite_column_slice(sqlite3_stmt *stmt, int i);
-
-/* What the last failed call on s means; fills *err with SQLite's own words. */
-enum sql_class sqlite_fault(struct sqlite *s, struct err *err);
