@@ -9,9 +9,8 @@ enum {
     HAS_DISPATCH = 1 << 0,
     HAS_THREAD = 1 << 1, /* with call_id and tool_name */
     HAS_EVENT = 1 << 2,
-    HAS_HOOKS = 1 << 3,
-    HAS_DIGEST = 1 << 4,
-    HAS_CONTRACT = 1 << 5,
+    HAS_DIGEST = 1 << 3,
+    HAS_CONTRACT = 1 << 4,
 };
 
 struct table {
@@ -23,7 +22,7 @@ struct table {
 
 static const struct table tables[] = {
     { "hook_evaluation", "'hook_evaluation'", 1U << RECORD_HOOK_EVALUATION,
-      HAS_DISPATCH | HAS_THREAD | HAS_EVENT | HAS_HOOKS | HAS_DIGEST | HAS_CONTRACT },
+      HAS_DISPATCH | HAS_THREAD | HAS_EVENT | HAS_DIGEST | HAS_CONTRACT },
     { "tool_execution", "'tool_execution'", 1U << RECORD_TOOL_EXECUTION,
       HAS_DISPATCH | HAS_THREAD | HAS_CONTRACT },
     { "audit_record", "type",
@@ -36,7 +35,7 @@ enum { TABLES = sizeof(tables) / sizeof(tables[0]) };
 /* A statement being built. */
 struct builder {
     const struct store_filter *f;
-    const struct filter_dialect *dialect;
+    enum filter_mark mark;
     struct filter_query *q;
     const char *glue; /* before the next condition */
 };
@@ -50,26 +49,11 @@ static void bind(struct builder *b, struct filter_bind value)
 {
     assert(b->q->n_binds < FILTER_BINDS);
     b->q->binds[b->q->n_binds++] = value;
-    if (b->dialect->numbered) {
+    if (b->mark == FILTER_NUMBER) {
         buf_addf(&b->q->sql, "$%zu", b->q->n_binds);
     } else {
         buf_add_char(&b->q->sql, '?');
     }
-}
-
-static void bind_text(struct builder *b, struct slice text)
-{
-    bind(b, (struct filter_bind){ .is_text = true, .text = text });
-}
-
-static void bind_number(struct builder *b, int64_t number)
-{
-    bind(b, (struct filter_bind){ .number = number });
-}
-
-static void bind_time(struct builder *b, int64_t us)
-{
-    bind(b, (struct filter_bind){ .is_time = true, .number = us });
 }
 
 static void condition(struct builder *b)
@@ -84,7 +68,7 @@ static void equals(struct builder *b, const char *column, struct slice text)
         condition(b);
         add(b, column);
         add(b, " = ");
-        bind_text(b, text);
+        bind(b, (struct filter_bind){ .is_text = true, .text = text });
     }
 }
 
@@ -95,7 +79,7 @@ static void time_is(struct builder *b, const char *comparison, int64_t us)
         add(b, "time ");
         add(b, comparison);
         add(b, " ");
-        bind_time(b, us);
+        bind(b, (struct filter_bind){ .is_time = true, .number = us });
     }
 }
 
@@ -118,34 +102,11 @@ static void types_are(struct builder *b, const struct table *t, unsigned types)
     add(b, ")");
 }
 
-static void considers(struct builder *b, struct slice hook_name)
-{
-    if (hook_name.len > 0) {
-        condition(b);
-        add(b, b->dialect->considers_before);
-        bind_text(b, hook_name);
-        add(b, b->dialect->considers_behind);
-    }
-}
-
-/* Rows behind the one where the page before ended, in the direction that is read. */
-static void behind(struct builder *b)
-{
-    if (b->f->after_us > 0) {
-        condition(b);
-        add(b, b->f->newest_first ? "(time, id) < (" : "(time, id) > (");
-        bind_time(b, b->f->after_us);
-        add(b, ", ");
-        bind_text(b, b->f->after_id);
-        add(b, ")");
-    }
-}
-
 static void order_and_limit(struct builder *b)
 {
     add(b,
         b->f->newest_first ? " ORDER BY time DESC, id DESC LIMIT " : " ORDER BY time, id LIMIT ");
-    bind_number(b, b->f->limit > 0 ? b->f->limit : FILTER_ROWS);
+    bind(b, (struct filter_bind){ .number = b->f->limit > 0 ? b->f->limit : FILTER_ROWS });
 }
 
 static void select_from(struct builder *b, const struct table *t, unsigned types)
@@ -165,10 +126,8 @@ static void select_from(struct builder *b, const struct table *t, unsigned types
     equals(b, "hook_event_type", f->event);
     equals(b, "contract", f->contract);
     equals(b, "config_digest", f->config_digest);
-    considers(b, f->hook_name);
     time_is(b, ">=", f->from_us);
     time_is(b, "<", f->to_us);
-    behind(b);
     order_and_limit(b);
     buf_addf(&b->q->sql, ") AS of_%s", t->name);
 }
@@ -178,14 +137,13 @@ static unsigned needed_columns(const struct store_filter *f)
     bool thread = f->thread_id.len > 0 || f->call_id.len > 0 || f->tool_name.len > 0;
 
     return (f->dispatch_id.len > 0 ? HAS_DISPATCH : 0U) | (thread ? HAS_THREAD : 0U) |
-           (f->event.len > 0 ? HAS_EVENT : 0U) | (f->hook_name.len > 0 ? HAS_HOOKS : 0U) |
-           (f->config_digest.len > 0 ? HAS_DIGEST : 0U) | (f->contract.len > 0 ? HAS_CONTRACT : 0U);
+           (f->event.len > 0 ? HAS_EVENT : 0U) | (f->config_digest.len > 0 ? HAS_DIGEST : 0U) |
+           (f->contract.len > 0 ? HAS_CONTRACT : 0U);
 }
 
-bool filter_build(const struct store_filter *f, const struct filter_dialect *d,
-                  struct filter_query *ret)
+bool filter_build(const struct store_filter *f, enum filter_mark mark, struct filter_query *ret)
 {
-    struct builder b = { .f = f, .dialect = d, .q = ret };
+    struct builder b = { .f = f, .mark = mark, .q = ret };
     unsigned needed = needed_columns(f);
     unsigned asked = f->types != 0 ? f->types : ~0U;
     size_t n = 0;

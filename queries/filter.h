@@ -2,8 +2,8 @@
  * filter: a store_filter as one SQL statement, for every database alike.
  *
  * The tables and columns are the migrations' (collector/sql/migrations), which
- * all databases share; a dialect tells where they differ. Values never stand in
- * the text: they are bound, in the order of `binds`.
+ * all databases share. Values never stand in the text: they are bound, in the
+ * order of `binds`.
  *
  *     SELECT type, id, time, journal, seq, leaf, body
  *     FROM (one SELECT a table that can hold such records, UNION ALL) …
@@ -16,7 +16,7 @@
 
 enum {
     FILTER_ROWS = 10000, /* where the filter has no limit */
-    FILTER_BINDS = 64,   /* three tables, each condition once a table */
+    FILTER_BINDS = 40,   /* three tables, each condition and limit once a table, and one limit */
 };
 
 /* Columns of the answer, in order. `type` is the record's own word. */
@@ -30,13 +30,8 @@ enum filter_column {
     FILTER_BODY,
 };
 
-/* Where databases differ. */
-struct filter_dialect {
-    bool numbered; /* $1, $2, … instead of ? */
-    /* Before and behind a bound name: true when body's list of hooks has one of that name. */
-    const char *considers_before;
-    const char *considers_behind;
-};
+/* How a database writes the place of a bound value. */
+enum filter_mark { FILTER_QUESTION_MARK /* ? */, FILTER_NUMBER /* $1, $2, … */ };
 
 struct filter_bind {
     bool is_text;
@@ -52,6 +47,6 @@ struct filter_query {
 };
 
 /* Build; release with filter_done(). False when no table can hold such records: no rows. */
-bool filter_build(const struct store_filter *f, const struct filter_dialect *d,
-                  struct filter_query *ret) MUST_CHECK;
+bool filter_build(const struct store_filter *f, enum filter_mark mark, struct filter_query *ret)
+    MUST_CHECK;
 void filter_done(struct filter_query *q);

@@ -25,16 +25,13 @@ struct store_filter {
     struct slice thread_id;
     struct slice call_id;
     struct slice tool_name;
-    struct slice event;     /* hook_event_type */
-    struct slice hook_name; /* an evaluation that considered this hook (run or skipped) */
+    struct slice event; /* hook_event_type */
     struct slice contract;
     struct slice config_digest;
     int64_t from_us; /* time, inclusive */
     int64_t to_us;   /* exclusive; 0: no end */
     bool newest_first;
-    uint32_t limit;   /* rows at most; 0: the store's own limit (10 000) */
-    int64_t after_us; /* continue behind this row (with after_id): stable paging */
-    struct slice after_id;
+    uint32_t limit; /* rows at most; 0: the store's own limit (10 000) */
 };
 
 /* One record. Slices are valid during on_row only. */

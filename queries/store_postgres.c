@@ -15,13 +15,6 @@ struct store_postgres {
     int64_t timeout_ms;
 };
 
-static const struct filter_dialect dialect = {
-    .numbered = true,
-    .considers_before = "EXISTS (SELECT FROM json_array_elements(body -> 'hooks') AS hook "
-                        "WHERE hook ->> 'hook_name' = ",
-    .considers_behind = ")",
-};
-
 static struct store_postgres *of(struct store *s)
 {
     return CONTAINER_OF(s, struct store_postgres, base);
@@ -128,7 +121,7 @@ static bool select_rows(struct store *store, const struct store_filter *f, store
     struct postgres_value values[FILTER_BINDS];
     CLEANUP(filter_done) struct filter_query q;
 
-    if (!filter_build(f, &dialect, &q)) {
+    if (!filter_build(f, FILTER_NUMBER, &q)) {
         return true;
     }
     if (!connect_store(s, err)) {

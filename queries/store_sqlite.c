@@ -13,12 +13,6 @@ struct store_sqlite {
     struct sqlite *db; /* owned */
 };
 
-static const struct filter_dialect dialect = {
-    .considers_before = "EXISTS (SELECT 1 FROM json_each(body, '$.hooks') AS hook "
-                        "WHERE json_extract(hook.value, '$.hook_name') = ",
-    .considers_behind = ")",
-};
-
 static struct store_sqlite *of(struct store *s)
 {
     return CONTAINER_OF(s, struct store_sqlite, base);
@@ -102,7 +96,7 @@ static bool select_rows(struct store *s, const struct store_filter *f, store_on_
     CLEANUP(filter_done) struct filter_query q;
     CLEANUP(sqlite_finalizep) sqlite3_stmt *stmt = NULL;
 
-    if (!filter_build(f, &dialect, &q)) {
+    if (!filter_build(f, FILTER_QUESTION_MARK, &q)) {
         return true;
     }
     sqlite_arm(db);
@@ -117,7 +111,6 @@ static bool positions(struct store *s, store_on_position on_position, void *ctx,
 {
     struct sqlite *db = of(s)->db;
     CLEANUP(sqlite_finalizep) sqlite3_stmt *stmt = NULL;
-    bool there = false;
 
     sqlite_arm(db);
     if (sqlite_prepare(db, "SELECT journal, next_seq FROM position ORDER BY journal", &stmt, err) !=
@@ -125,17 +118,18 @@ static bool positions(struct store *s, store_on_position on_position, void *ctx,
         return err_wrap(err, "store");
     }
     for (;;) {
+        bool there = false;
+
         if (sqlite_step(db, stmt, &there, err) != SQL_DONE) {
             return err_wrap(err, "store");
         }
-
-        struct store_position p = { 0 };
-
         if (!there) {
             return true;
         }
-        p.journal = sqlite_column_slice(stmt, 0);
-        p.next_seq = (uint64_t)sqlite3_column_int64(stmt, 1);
+
+        struct store_position p = { .journal = sqlite_column_slice(stmt, 0),
+                                    .next_seq = (uint64_t)sqlite3_column_int64(stmt, 1) };
+
         if (!on_position(ctx, &p)) {
             return true;
         }

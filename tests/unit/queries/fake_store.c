@@ -10,8 +10,6 @@
 struct facts {
     struct record_head head;
     struct slice dispatch_id, thread_id, call_id, tool_name, event, contract, config_digest;
-    const struct execution *hooks;
-    size_t n_hooks;
 };
 
 static struct {
@@ -68,8 +66,6 @@ static bool read_facts(const struct sink_record *r, struct arena *a, struct fact
     f->event = e.hook_event_type;
     f->contract = e.contract.len > 0 ? e.contract : t.contract.len > 0 ? t.contract : h.contract;
     f->config_digest = e.config_digest.len > 0 ? e.config_digest : h.config_digest;
-    f->hooks = e.hooks;
-    f->n_hooks = e.n_hooks;
     return true;
 }
 
@@ -78,40 +74,14 @@ static bool is_asked(struct slice asked, struct slice value)
     return asked.len == 0 || slice_equal(asked, value);
 }
 
-static bool considers(const struct facts *f, struct slice hook)
-{
-    for (size_t i = 0; i < f->n_hooks; i++) {
-        if (slice_equal(f->hooks[i].hook_name, hook)) {
-            return true;
-        }
-    }
-    return hook.len == 0;
-}
-
-/* Is (time, id) behind the place where the page before ended? */
-static bool is_behind(const struct store_filter *f, const struct facts *x)
-{
-    int order = memcmp(x->head.id.ptr, f->after_id.ptr ? f->after_id.ptr : "",
-                       f->after_id.len < x->head.id.len ? f->after_id.len : x->head.id.len);
-
-    if (f->after_us == 0) {
-        return true;
-    }
-    if (x->head.time_us == f->after_us) {
-        return f->newest_first ? order < 0 : order > 0;
-    }
-    return f->newest_first ? x->head.time_us < f->after_us : x->head.time_us > f->after_us;
-}
-
 static bool fits(const struct store_filter *f, enum record_type type, const struct facts *x)
 {
     return (f->types == 0 || f->types & 1U << type) && is_asked(f->id, x->head.id) &&
            is_asked(f->dispatch_id, x->dispatch_id) && is_asked(f->thread_id, x->thread_id) &&
            is_asked(f->call_id, x->call_id) && is_asked(f->tool_name, x->tool_name) &&
            is_asked(f->event, x->event) && is_asked(f->contract, x->contract) &&
-           is_asked(f->config_digest, x->config_digest) && considers(x, f->hook_name) &&
-           x->head.time_us >= f->from_us && (f->to_us == 0 || x->head.time_us < f->to_us) &&
-           is_behind(f, x);
+           is_asked(f->config_digest, x->config_digest) && x->head.time_us >= f->from_us &&
+           (f->to_us == 0 || x->head.time_us < f->to_us);
 }
 
 /* Records of tests are written down in the order of time. */
