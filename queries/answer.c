@@ -5,8 +5,6 @@
 #include "collector/base/clock.h"
 #include "queries/lag.h"
 
-static const int64_t range_us = (int64_t)ANSWER_RANGE_DAYS * 24 * 3600 * 1000 * 1000;
-
 static bool read_time(const char *name, struct slice text, int64_t *ret, struct err *err)
 {
     if (text.len > 0 && !clock_parse(text, ret)) {
@@ -45,7 +43,7 @@ static bool check_range(int64_t from_us, int64_t to_us, struct err *err)
     if (to_us <= from_us) {
         return err_set(err, ERR_INVALID, "to: is not after from");
     }
-    if (to_us - from_us > range_us) {
+    if (to_us - from_us > ANSWER_RANGE_DAYS * CLOCK_DAY_US) {
         return err_set(err, ERR_INVALID,
                        "from and to are over %d days apart, the limit of a question",
                        ANSWER_RANGE_DAYS);

@@ -10,8 +10,11 @@
 #include "queries/trace.h"
 #include "queries/why.h"
 
-enum { ANSWER_RANGE_DAYS = 366 }; /* from one end of a question's time to the other */
-enum { ANSWER_MAX_BYTES = 512 * 1024 * 1024 };
+enum {
+    ANSWER_RANGE_DAYS = 366,                /* from one end of a question's time to the other */
+    ANSWER_ARENA_BYTES = 256 * 1024 * 1024, /* the records of an answer */
+    ANSWER_MAX_BYTES = 512 * 1024 * 1024,   /* its text */
+};
 
 struct answer_source {
     struct store *store;

@@ -14,10 +14,7 @@
 #include "queries/paint.h"
 #include "queries/store.h"
 
-enum {
-    TRACE_LIMIT = 1000, /* events where no limit is asked for */
-    TRACE_ARENA_BYTES = 256 * 1024 * 1024,
-};
+enum { TRACE_LIMIT = 1000 }; /* events where no limit is asked for */
 
 struct trace_options {
     struct slice thread;
@@ -40,7 +37,7 @@ struct trace_event {
 
 struct trace {
     struct slice thread;
-    int64_t from_us; /* of the first and the last event */
+    int64_t from_us; /* what was asked for, or of the first and the last event */
     int64_t to_us;
     struct trace_event *events; /* oldest first */
     size_t n;

@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 
+#include "collector/base/clock.h"
 #include "collector/base/plural.h"
 #include "collector/base/utf8.h"
 
@@ -21,8 +22,6 @@ enum {
     SUMMARY_AT =
         CLOCK_COLUMNS + EVENT_COLUMNS + TOOL_COLUMNS + DECISION_COLUMNS + DURATION_COLUMNS + 8,
 };
-
-static const int64_t day_us = 24LL * 3600 * 1000 * 1000;
 
 static void gap_between(const struct paint *p)
 {
@@ -45,8 +44,7 @@ static void duration_column(const struct paint *p, int64_t us)
 
     buf_init(&b, LINE_BYTES);
     paint_duration(&b, us);
-    (void)fprintf(p->out, "%*s", (int)(DURATION_COLUMNS - (int)b.len_bytes), "");
-    paint_text(p, COLOR_NONE, buf_slice(&b), 0);
+    (void)fprintf(p->out, "%*s", DURATION_COLUMNS, buf_cstr(&b));
 }
 
 /* "3 skipped (2 matcher, 1 inactive)"; nothing when none was. */
@@ -186,7 +184,7 @@ static void hook_line(const struct paint *p, const struct evaluation *e, const s
     paint_paragraph(p, paint_decision_color(x->decision), DETAIL_INDENT, buf_slice(&b));
 }
 
-/* Without --all: the hooks that decided something, failed, or whose pattern is broken. */
+/* Without --all: the hooks that decided something, failed, rejected in vain, or left a process. */
 static bool is_notable(const struct execution *x)
 {
     return (x->decision != DECISION_PASS && x->decision != DECISION_SKIPPED) || x->blank_reason ||
@@ -390,8 +388,8 @@ void trace_print(const struct trace *t, const struct paint *p, bool all)
     for (size_t i = 0; i < t->n; i++) {
         const struct trace_event *e = &t->events[i];
 
-        if (e->at_us / day_us != day) {
-            day = e->at_us / day_us;
+        if (e->at_us / CLOCK_DAY_US != day) {
+            day = e->at_us / CLOCK_DAY_US;
             date_line(p, e->at_us);
         }
         if (e->type == RECORD_HOOK_EVALUATION && !slice_equal(e->evaluation.agent_name, agent)) {

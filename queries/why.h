@@ -24,8 +24,6 @@
 #include "queries/paint.h"
 #include "queries/store.h"
 
-enum { WHY_ARENA_BYTES = 256 * 1024 * 1024 };
-
 struct why_options {
     struct slice hook;
     struct slice call;   /* --call; or else: */

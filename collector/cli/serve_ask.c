@@ -8,7 +8,7 @@ int serve_ask_open(const struct cli *cli, struct serve_ask *ret)
     struct err err;
 
     *ret = (struct serve_ask){ .config = cli_config(cli) };
-    arena_init(&ret->arena, TRACE_ARENA_BYTES);
+    arena_init(&ret->arena, ANSWER_ARENA_BYTES);
     if (!ret->config) {
         return CLI_USAGE;
     }

@@ -181,7 +181,7 @@ static void *work(void *arg)
     struct clerk c = { .desk = arg };
     struct waiting w;
 
-    arena_init(&c.arena, TRACE_ARENA_BYTES);
+    arena_init(&c.arena, ANSWER_ARENA_BYTES);
     buf_init(&c.out, ANSWER_MAX_BYTES);
     while (take(c.desk, &w)) {
         serve_one(&c, &w);

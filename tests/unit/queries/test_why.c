@@ -1,4 +1,4 @@
-#include "queries/why.h"
+#include "queries/answer.h"
 
 #include <string.h>
 
@@ -328,7 +328,7 @@ static void every_case_has_its_reason(void **state)
         struct err err;
         char states[WHY_STEPS + 1];
 
-        arena_init(&a, WHY_ARENA_BYTES);
+        arena_init(&a, ANSWER_ARENA_BYTES);
         o.hook = slice_from_cstr(c->hook);
         if (!why_query(store, &o, &a, &w, &err)) {
             fail_msg("case %zu: %s", i, err.text);
@@ -362,7 +362,7 @@ static void a_loss_in_that_time_makes_the_answer_unknown(void **state)
     CLEANUP(arena_clear) struct arena a;
 
     (void)state;
-    arena_init(&a, WHY_ARENA_BYTES);
+    arena_init(&a, ANSWER_ARENA_BYTES);
     fake_records_gap(&story, (struct gap){ .known = true,
                                            .lost = 7,
                                            .cause = SLICE("disk_full"),
@@ -383,7 +383,7 @@ static void a_loss_after_the_thread_explains_nothing(void **state)
     CLEANUP(arena_clear) struct arena a;
 
     (void)state;
-    arena_init(&a, WHY_ARENA_BYTES);
+    arena_init(&a, ANSWER_ARENA_BYTES);
     fake_records_gap(&story, (struct gap){ .known = true,
                                            .lost = 7,
                                            .cause = SLICE("disk_full"),
@@ -402,7 +402,7 @@ static void a_hook_that_nobody_knows_is_not_found(void **state)
     CLEANUP(arena_clear) struct arena a;
 
     (void)state;
-    arena_init(&a, WHY_ARENA_BYTES);
+    arena_init(&a, ANSWER_ARENA_BYTES);
 
     /* Stop uses no matcher, which holds of every hook there is, and of this one says nothing. */
     struct why w =
@@ -414,12 +414,32 @@ static void a_hook_that_nobody_knows_is_not_found(void **state)
     assert_int_equal(w.steps[WHY_MATCHER].state, WHY_UNKNOWN);
 }
 
+/* Of a contract of which no hook set was ever recorded: that proves nothing of the hook. */
+static void without_any_registry_nobody_says_that_there_is_no_such_hook(void **state)
+{
+    CLEANUP(arena_clear) struct arena a;
+
+    (void)state;
+    arena_init(&a, ANSWER_ARENA_BYTES);
+    fake_records_evaluation(&story, (struct evaluation){ .contract = SLICE("other"),
+                                                         .thread_id = SLICE("t-other"),
+                                                         .hook_event_type = SLICE("PreToolUse"),
+                                                         .final_decision = DECISION_PASS });
+
+    struct why w =
+        ask(&a, (struct why_options){ .hook = SLICE("guard"), .thread = SLICE("t-other") });
+
+    assert_true(w.found);
+    assert_int_equal(w.steps[WHY_REGISTRATION].state, WHY_UNKNOWN);
+    assert_true(contains(w.verdict, "does not tell what became of 'guard'"));
+}
+
 static void what_is_not_shipped_yet_may_be_the_answer(void **state)
 {
     CLEANUP(arena_clear) struct arena a;
 
     (void)state;
-    arena_init(&a, WHY_ARENA_BYTES);
+    arena_init(&a, ANSWER_ARENA_BYTES);
 
     struct why w = ask(
         &a, (struct why_options){ .hook = SLICE("guard"), .call = SLICE("new"), .unshipped = 3 });
@@ -438,7 +458,7 @@ static void a_question_needs_a_hook_and_a_place(void **state)
     struct why w;
 
     (void)state;
-    arena_init(&a, WHY_ARENA_BYTES);
+    arena_init(&a, ANSWER_ARENA_BYTES);
     assert_false(why_query(store, &no_place, &a, &w, &err));
     assert_int_equal(err.code, ERR_INVALID);
     assert_false(why_query(store, &no_hook, &a, &w, &err));
@@ -453,7 +473,7 @@ static void a_store_that_fails_is_told(void **state)
     struct why w;
 
     (void)state;
-    arena_init(&a, WHY_ARENA_BYTES);
+    arena_init(&a, ANSWER_ARENA_BYTES);
     fake_store_break(true);
     assert_false(why_query(store, &o, &a, &w, &err));
     assert_int_equal(err.code, ERR_AGAIN);
@@ -485,7 +505,7 @@ static void the_answer_is_json_with_eight_numbered_steps(void **state)
     json_error_t fault;
 
     (void)state;
-    arena_init(&a, WHY_ARENA_BYTES);
+    arena_init(&a, ANSWER_ARENA_BYTES);
     buf_init(&out, 1024 * 1024);
 
     struct why w =
@@ -519,7 +539,7 @@ static void the_drawing_shows_the_steps_and_lets_no_control_character_through(vo
     const struct paint p = { .out = out, .width = 60 };
 
     (void)state;
-    arena_init(&a, WHY_ARENA_BYTES);
+    arena_init(&a, ANSWER_ARENA_BYTES);
 
     struct why w =
         ask(&a, (struct why_options){ .hook = SLICE("gua\033[2Jrd\n"), .call = SLICE("c-deny") });
@@ -541,6 +561,7 @@ int main(void)
         STORY_TEST(a_loss_in_that_time_makes_the_answer_unknown),
         STORY_TEST(a_loss_after_the_thread_explains_nothing),
         STORY_TEST(a_hook_that_nobody_knows_is_not_found),
+        STORY_TEST(without_any_registry_nobody_says_that_there_is_no_such_hook),
         STORY_TEST(what_is_not_shipped_yet_may_be_the_answer),
         STORY_TEST(a_question_needs_a_hook_and_a_place),
         STORY_TEST(a_store_that_fails_is_told),
