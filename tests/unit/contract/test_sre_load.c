@@ -2,14 +2,13 @@
  * vectors. */
 #include "collector/contract/sre.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "collector/base/fs.h"
+#include "tests/unit/base/fake_folder.h"
 #include "tests/unit/unit.h"
 
 #define DOCUMENT(name, text)                                            \
@@ -18,7 +17,6 @@
 #define SCRIPT "script: \"#!/bin/bash\\nexit 0\\n\""
 
 struct fixture {
-    char dir[32];
     char scripts[48];
     struct hookset set;
     struct faults faults;
@@ -28,14 +26,13 @@ static int set_up(void **state)
 {
     struct fixture *f = calloc(1, sizeof(*f));
 
-    (void)snprintf(f->dir, sizeof(f->dir), "/tmp/test-sre-XXXXXX");
-    if (!mkdtemp(f->dir)) {
+    *state = f;
+    if (fake_folder_begin(state) != 0) {
         return -1;
     }
-    (void)snprintf(f->scripts, sizeof(f->scripts), "%s/scripts", f->dir);
+    (void)snprintf(f->scripts, sizeof(f->scripts), "%s", fake_folder_file("scripts"));
     arena_init(&f->set.arena, 1 << 24);
     faults_init(&f->faults);
-    *state = f;
     return 0;
 }
 
@@ -54,24 +51,15 @@ static void forget(struct fixture *f)
 static int tear_down(void **state)
 {
     struct fixture *f = *state;
-    char command[64];
 
     forget(f);
-    (void)snprintf(command, sizeof(command), "rm -r %s", f->dir);
-    if (system(command) != 0) {
-        return -1;
-    }
     free(f);
-    return 0;
+    return fake_folder_end(state);
 }
 
-static void write_file(const struct fixture *f, const char *name, const char *text)
+static void write_file(const char *name, const char *text)
 {
-    char path[64];
-
-    (void)snprintf(path, sizeof(path), "%s/%s", f->dir, name);
-
-    FILE *out = fopen(path, "w");
+    FILE *out = fopen(fake_folder_file(name), "w");
 
     assert_non_null(out);
     assert_true(fputs(text, out) >= 0);
@@ -80,10 +68,8 @@ static void write_file(const struct fixture *f, const char *name, const char *te
 
 static void load(struct fixture *f, const char *name)
 {
-    char path[64];
-
-    (void)snprintf(path, sizeof(path), "%s/%s", f->dir, name);
-    sre_load(&(struct hook_source){ .path = path, .script_dir = f->scripts }, &f->set, &f->faults);
+    sre_load(&(struct hook_source){ .path = fake_folder_file(name), .script_dir = f->scripts },
+             &f->set, &f->faults);
 }
 
 static const struct sre_hook *own(const struct fixture *f, size_t i)
@@ -95,9 +81,9 @@ static void a_folder_gives_its_files_in_lexical_order(void **state)
 {
     struct fixture *f = *state;
 
-    write_file(f, "b.yaml", DOCUMENT("second", SCRIPT));
-    write_file(f, "a.yml", DOCUMENT("first", SCRIPT));
-    write_file(f, "c.txt", "no hooks here: [");
+    write_file("b.yaml", DOCUMENT("second", SCRIPT));
+    write_file("a.yml", DOCUMENT("first", SCRIPT));
+    write_file("c.txt", "no hooks here: [");
     load(f, "");
 
     assert_int_equal(f->faults.errors, 0);
@@ -110,8 +96,8 @@ static void names_are_compared_across_files(void **state)
 {
     struct fixture *f = *state;
 
-    write_file(f, "a.yaml", DOCUMENT("same", SCRIPT));
-    write_file(f, "b.yaml", DOCUMENT("same", SCRIPT));
+    write_file("a.yaml", DOCUMENT("same", SCRIPT));
+    write_file("b.yaml", DOCUMENT("same", SCRIPT));
     load(f, "");
 
     assert_int_equal(f->faults.errors, 1);
@@ -133,7 +119,7 @@ static void a_script_becomes_a_private_file_named_by_its_digest(void **state)
     struct fixture *f = *state;
     struct stat st;
 
-    write_file(f, "h.yaml", DOCUMENT("h", SCRIPT));
+    write_file("h.yaml", DOCUMENT("h", SCRIPT));
     load(f, "h.yaml");
 
     const char *const *argv = own(f, 0)->argv;
@@ -153,7 +139,7 @@ static void a_script_that_was_changed_on_disk_is_written_again(void **state)
     char path[256];
     char text[64] = "";
 
-    write_file(f, "h.yaml", DOCUMENT("h", SCRIPT));
+    write_file("h.yaml", DOCUMENT("h", SCRIPT));
     load(f, "h.yaml");
     (void)snprintf(path, sizeof(path), "%s", own(f, 0)->argv[1]);
 
@@ -178,15 +164,15 @@ static void the_digest_changes_with_a_script_and_with_nothing_else(void **state)
     struct fixture *f = *state;
     struct digest first;
 
-    write_file(f, "h.yaml", DOCUMENT("h", SCRIPT));
+    write_file("h.yaml", DOCUMENT("h", SCRIPT));
     load(f, "h.yaml");
     first = f->set.digest;
     forget(f);
-    write_file(f, "h.yaml", "# a comment\n" DOCUMENT("h", SCRIPT));
+    write_file("h.yaml", "# a comment\n" DOCUMENT("h", SCRIPT));
     load(f, "h.yaml");
     assert_memory_equal(&first, &f->set.digest, sizeof(first));
     forget(f);
-    write_file(f, "h.yaml", DOCUMENT("h", "script: \"#!/bin/bash\\nexit 1\\n\""));
+    write_file("h.yaml", DOCUMENT("h", "script: \"#!/bin/bash\\nexit 1\\n\""));
     load(f, "h.yaml");
 
     assert_memory_not_equal(&first, &f->set.digest, sizeof(first));
@@ -197,7 +183,7 @@ static void a_definition_holds_no_text_of_a_script_or_command(void **state)
     struct fixture *f = *state;
     struct slice text;
 
-    write_file(f, "h.yaml", DOCUMENT("h", "command: 'curl -H token-s3cret', failMode: block"));
+    write_file("h.yaml", DOCUMENT("h", "command: 'curl -H token-s3cret', failMode: block"));
     load(f, "h.yaml");
     text = f->set.hooks[0].definition;
 
@@ -210,9 +196,8 @@ static void an_option_of_the_first_line_is_passed_on(void **state)
 {
     struct fixture *f = *state;
 
-    write_file(f, "h.yaml",
-               DOCUMENT("a", "script: \"#!/bin/bash -e\\nexit 0\\n\"")
-                   DOCUMENT("b", "script: \"#!/usr/bin/env python3\\npass\\n\""));
+    write_file("h.yaml", DOCUMENT("a", "script: \"#!/bin/bash -e\\nexit 0\\n\"")
+                             DOCUMENT("b", "script: \"#!/usr/bin/env python3\\npass\\n\""));
     load(f, "h.yaml");
 
     assert_string_equal(own(f, 0)->argv[1], "-e");

@@ -387,9 +387,9 @@ static int fake_rename(void *ctx, const char *from, const char *to)
     return 0;
 }
 
-static int fake_unlink(void *ctx, const char *path)
+/* Take a name away, of what is a folder or not. */
+static int remove_name(struct fake_disk *d, const char *path, bool is_dir)
 {
-    struct fake_disk *d = ctx;
     const char *name;
     int dir;
     int node = walk(d, path, &dir, &name);
@@ -397,30 +397,26 @@ static int fake_unlink(void *ctx, const char *path)
     if (node < 0 || step(d) < 0) {
         return -1;
     }
-    if (d->nodes[node].is_dir) {
+    if (d->nodes[node].is_dir && !is_dir) {
         errno = EISDIR;
+        return -1;
+    }
+    if (is_dir && d->nodes[node].cache_names->n > 0) {
+        errno = ENOTEMPTY;
         return -1;
     }
     change(d, dir, name, "", node);
     return 0;
 }
 
+static int fake_unlink(void *ctx, const char *path)
+{
+    return remove_name(ctx, path, false);
+}
+
 static int fake_rmdir(void *ctx, const char *path)
 {
-    struct fake_disk *d = ctx;
-    const char *name;
-    int dir;
-    int node = walk(d, path, &dir, &name);
-
-    if (node < 0 || step(d) < 0) {
-        return -1;
-    }
-    if (d->nodes[node].cache_names->n > 0) {
-        errno = ENOTEMPTY;
-        return -1;
-    }
-    change(d, dir, name, "", node);
-    return 0;
+    return remove_name(ctx, path, true);
 }
 
 static void settle_names(struct node *n, size_t upto)

@@ -1,10 +1,8 @@
 /* Real files (in memory where there is such a folder: there are thousands) that somebody or
  * something has changed: cut at every byte, flipped at every byte. */
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "collector/base/fs.h"
@@ -12,13 +10,13 @@
 #include "collector/journal/folder.h"
 #include "collector/journal/journal_impl.h"
 #include "collector/journal/reader.h"
+#include "tests/unit/base/fake_folder.h"
 #include "tests/unit/unit.h"
 
 enum { RECORDS = 3, SEGMENT_SIZE = 64 * 1024 };
 
 /* A journal of three commits, as it was left by a writer that died. */
 struct small {
-    char state[64];
     struct journal_options o;
     struct folder_path segment;
     struct folder_path mark;
@@ -71,11 +69,10 @@ static int set_up(void **state)
     struct journal_recovery found;
     struct err err;
 
-    (void)snprintf(s->state, sizeof(s->state), "%s/test_damage.XXXXXX",
-                   access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
-    assert_non_null(mkdtemp(s->state));
+    *state = s;
+    assert_int_equal(fake_folder_begin(state), 0);
     s->o = (struct journal_options){
-        .state_dir = s->state,
+        .state_dir = fake_folder_path(),
         .role = "collect",
         .collector = "here",
         .segment_bytes = SEGMENT_SIZE,
@@ -93,22 +90,16 @@ static int set_up(void **state)
     s->n = read_file(s->segment.text, s->bytes, 8 * SEGMENT_SIZE);
     assert_int_equal(read_file(s->mark.text, s->mark_bytes, FORMAT_MARK_BYTES), FORMAT_MARK_BYTES);
     free_core(j);
-    *state = s;
     return 0;
 }
 
 static int tear_down(void **state)
 {
     struct small *s = *state;
-    char command[128];
-
-    (void)snprintf(command, sizeof(command), "rm -rf %s", s->state);
-
-    int failed = system(command);
 
     free(s->bytes);
     free(s);
-    return failed;
+    return fake_folder_end(state);
 }
 
 /* The folder as it was, but for what the test changes; journals of earlier turns are gone. */
@@ -118,7 +109,7 @@ static void restore(struct small *s)
     struct folder_path role;
     struct err err;
 
-    assert_true(folder_path(&role, &err, "%s/journals/collect", s->state));
+    assert_true(folder_path(&role, &err, "%s/journals/collect", fake_folder_path()));
     assert_true(folder_journals(&journal_io_real, role.text, &all, &err));
     for (size_t i = 1; i < all.n; i++) { /* 0 is the oldest: ours */
         struct folder_path dir;
@@ -178,7 +169,7 @@ static struct told reopen(struct small *s, struct journal_recovery *ret_found)
     }
     close_core(j);
     free_core(j);
-    assert_true(journal_list(s->state, read_journal, &told, &err));
+    assert_true(journal_list(fake_folder_path(), read_journal, &told, &err));
     return told;
 }
 

@@ -11,6 +11,7 @@
 
 #include "collector/base/fs.h"
 #include "collector/journal/inflight_format.h"
+#include "tests/unit/base/fake_folder.h"
 #include "tests/unit/unit.h"
 
 /* What a successor was told. */
@@ -29,31 +30,13 @@ static void on_left(void *ctx, const struct inflight_entry *e)
     l->ordinals |= UINT64_C(1) << e->ordinal;
 }
 
-static int make_state(void **state)
-{
-    static char dir[64];
-
-    (void)snprintf(dir, sizeof(dir), "/tmp/hooktrail-inflight-XXXXXX");
-    *state = mkdtemp(dir);
-    return *state ? 0 : -1;
-}
-
-static int remove_state(void **state)
-{
-    char path[128];
-
-    (void)snprintf(path, sizeof(path), "%s/inflight", (const char *)*state);
-    (void)unlink(path);
-    return rmdir(*state);
-}
-
-static struct inflight *open_state(const char *dir, struct left *ret)
+static struct inflight *open_state(struct left *ret)
 {
     struct inflight *f = NULL;
     struct err err;
 
     *ret = (struct left){ 0 };
-    assert_true(inflight_open(dir, on_left, ret, &f, &err));
+    assert_true(inflight_open(fake_folder_path(), on_left, ret, &f, &err));
     return f;
 }
 
@@ -76,7 +59,7 @@ static struct inflight_entry entry_of(const char *thread)
 }
 
 /* Run `body` in a child that is killed without a chance to clean up. */
-static void in_a_killed_child(const char *dir, void (*body)(struct inflight *f))
+static void in_a_killed_child(void (*body)(struct inflight *f))
 {
     pid_t pid = fork();
 
@@ -84,7 +67,7 @@ static void in_a_killed_child(const char *dir, void (*body)(struct inflight *f))
         struct inflight *f = NULL;
         struct err err;
 
-        if (inflight_open(dir, NULL, NULL, &f, &err)) {
+        if (inflight_open(fake_folder_path(), NULL, NULL, &f, &err)) {
             body(f);
             (void)raise(SIGKILL);
         }
@@ -112,14 +95,15 @@ static void take_three_release_one(struct inflight *f)
 
 static void what_a_killed_collector_had_taken_is_told_once(void **state)
 {
+    (void)state;
     struct left left;
 
-    in_a_killed_child(*state, take_three_release_one);
-    inflight_close(open_state(*state, &left));
+    in_a_killed_child(take_three_release_one);
+    inflight_close(open_state(&left));
 
     assert_int_equal(left.n, 2);
     assert_int_equal(left.ordinals, 1 << 0 | 1 << 2);
-    inflight_close(open_state(*state, &left));
+    inflight_close(open_state(&left));
     assert_int_equal(left.n, 0);
 }
 
@@ -135,10 +119,11 @@ static void take_and_run_two_hooks(struct inflight *f)
 
 static void a_slot_tells_the_dispatch_and_the_hook_that_ran(void **state)
 {
+    (void)state;
     struct left left;
 
-    in_a_killed_child(*state, take_and_run_two_hooks);
-    inflight_close(open_state(*state, &left));
+    in_a_killed_child(take_and_run_two_hooks);
+    inflight_close(open_state(&left));
 
     assert_int_equal(left.n, 1);
     assert_string_equal(left.last.thread_id, "thread-7");
@@ -155,8 +140,9 @@ static void a_slot_tells_the_dispatch_and_the_hook_that_ran(void **state)
 }
 
 /* What cp does: the same bytes in another file. */
-static void copy_over(const char *dir)
+static void copy_over(void)
 {
+    const char *dir = fake_folder_path();
     char command[256];
 
     (void)snprintf(command, sizeof(command), "cp %s/inflight %s/c && mv %s/c %s/inflight", dir, dir,
@@ -166,15 +152,16 @@ static void copy_over(const char *dir)
 
 static void a_copy_leaves_nothing_and_tells_of_its_own_later(void **state)
 {
+    (void)state;
     struct left left;
 
-    in_a_killed_child(*state, take_and_run_two_hooks);
-    copy_over(*state);
-    inflight_close(open_state(*state, &left));
+    in_a_killed_child(take_and_run_two_hooks);
+    copy_over();
+    inflight_close(open_state(&left));
     assert_int_equal(left.n, 0);
 
-    in_a_killed_child(*state, take_and_run_two_hooks);
-    inflight_close(open_state(*state, &left));
+    in_a_killed_child(take_and_run_two_hooks);
+    inflight_close(open_state(&left));
     assert_int_equal(left.n, 1);
 }
 
@@ -189,31 +176,21 @@ static void start_second_without_pid(struct inflight *f)
 
 static void a_hook_that_is_not_started_yet_has_no_pid(void **state)
 {
+    (void)state;
     struct left left;
 
-    in_a_killed_child(*state, start_second_without_pid);
-    inflight_close(open_state(*state, &left));
+    in_a_killed_child(start_second_without_pid);
+    inflight_close(open_state(&left));
 
     assert_string_equal(left.last.hook_name, "second");
     assert_int_equal(left.last.pid, 0);
     assert_int_equal(left.last.start_ticks, 0);
 }
 
-static int open_file(const char *dir)
-{
-    char path[128];
-    int fd;
-
-    (void)snprintf(path, sizeof(path), "%s/inflight", dir);
-    fd = open(path, O_RDWR | O_CLOEXEC);
-    assert_true(fd >= 0);
-    return fd;
-}
-
 /* Change one byte of the file, as a loss of power in the middle of a page would. */
-static void flip_byte(const char *dir, size_t offset)
+static void flip_byte(size_t offset)
 {
-    CLEANUP(fs_closep) int fd = open_file(dir);
+    CLEANUP(fs_closep) int fd = open(fake_folder_file("inflight"), O_RDWR | O_CLOEXEC);
     char byte;
 
     assert_int_equal(pread(fd, &byte, 1, (off_t)offset), 1);
@@ -228,11 +205,12 @@ static size_t in_slot(size_t slot, size_t offset)
 
 static void a_torn_slot_is_not_believed(void **state)
 {
+    (void)state;
     struct left left;
 
-    in_a_killed_child(*state, take_three_release_one);
-    flip_byte(*state, in_slot(0, offsetof(struct inflight_slot, base.thread_id) + 3));
-    inflight_close(open_state(*state, &left));
+    in_a_killed_child(take_three_release_one);
+    flip_byte(in_slot(0, offsetof(struct inflight_slot, base.thread_id) + 3));
+    inflight_close(open_state(&left));
 
     assert_int_equal(left.n, 1);
     assert_int_equal(left.last.ordinal, 2);
@@ -240,11 +218,12 @@ static void a_torn_slot_is_not_believed(void **state)
 
 static void a_torn_hook_leaves_the_dispatch_known(void **state)
 {
+    (void)state;
     struct left left;
 
-    in_a_killed_child(*state, take_and_run_two_hooks);
-    flip_byte(*state, in_slot(0, offsetof(struct inflight_slot, hooks[0].tag)));
-    inflight_close(open_state(*state, &left));
+    in_a_killed_child(take_and_run_two_hooks);
+    flip_byte(in_slot(0, offsetof(struct inflight_slot, hooks[0].tag)));
+    inflight_close(open_state(&left));
 
     assert_int_equal(left.n, 1);
     assert_string_equal(left.last.thread_id, "thread-7");
@@ -254,11 +233,12 @@ static void a_torn_hook_leaves_the_dispatch_known(void **state)
 
 static void pids_of_another_boot_are_not_told(void **state)
 {
+    (void)state;
     struct left left;
 
-    in_a_killed_child(*state, take_and_run_two_hooks);
-    flip_byte(*state, offsetof(struct inflight_header, boot));
-    inflight_close(open_state(*state, &left));
+    in_a_killed_child(take_and_run_two_hooks);
+    flip_byte(offsetof(struct inflight_header, boot));
+    inflight_close(open_state(&left));
 
     assert_string_equal(left.last.hook_name, "second");
     assert_int_equal(left.last.pid, 0);
@@ -266,8 +246,9 @@ static void pids_of_another_boot_are_not_told(void **state)
 
 static void longer_texts_are_cut(void **state)
 {
+    (void)state;
     struct left left;
-    struct inflight *f = open_state(*state, &left);
+    struct inflight *f = open_state(&left);
     const struct inflight_entry e = entry_of("t");
     char name[2 * INFLIGHT_TEXT];
     int slot = inflight_take(f, &e);
@@ -276,7 +257,7 @@ static void longer_texts_are_cut(void **state)
     name[sizeof(name) - 1] = '\0';
     inflight_set_hook(f, slot, name, 1, "tag");
     inflight_close(f);
-    f = open_state(*state, &left);
+    f = open_state(&left);
     inflight_close(f);
 
     assert_int_equal(strlen(left.last.hook_name), INFLIGHT_TEXT - 1);
@@ -284,8 +265,9 @@ static void longer_texts_are_cut(void **state)
 
 static void a_full_file_gives_no_slot_until_one_is_released(void **state)
 {
+    (void)state;
     struct left left;
-    struct inflight *f = open_state(*state, &left);
+    struct inflight *f = open_state(&left);
     const struct inflight_entry e = entry_of("t");
 
     for (int i = 0; i < INFLIGHT_SLOTS; i++) {
@@ -302,26 +284,28 @@ static void a_full_file_gives_no_slot_until_one_is_released(void **state)
 
 static void a_second_collector_is_refused(void **state)
 {
+    (void)state;
     struct left left;
-    struct inflight *f = open_state(*state, &left);
+    struct inflight *f = open_state(&left);
     struct inflight *other = NULL;
     struct err err;
 
-    assert_false(inflight_open(*state, on_left, &left, &other, &err));
+    assert_false(inflight_open(fake_folder_path(), on_left, &left, &other, &err));
     assert_int_equal(err.code, ERR_AGAIN);
     inflight_close(f);
-    inflight_close(open_state(*state, &left));
+    inflight_close(open_state(&left));
 }
 
 static void a_file_of_another_version_is_refused_in_words(void **state)
 {
+    (void)state;
     struct left left;
     struct inflight *other = NULL;
     struct err err;
 
-    inflight_close(open_state(*state, &left));
-    flip_byte(*state, INFLIGHT_MAGIC_SIZE - 1);
-    assert_false(inflight_open(*state, on_left, &left, &other, &err));
+    inflight_close(open_state(&left));
+    flip_byte(INFLIGHT_MAGIC_SIZE - 1);
+    assert_false(inflight_open(fake_folder_path(), on_left, &left, &other, &err));
     assert_int_equal(err.code, ERR_CORRUPT);
     assert_non_null(strstr(err.text, "move it away"));
 }
@@ -361,8 +345,9 @@ static void *take_and_release(void *arg)
 
 static void threads_take_different_slots(void **state)
 {
+    (void)state;
     struct left left;
-    struct inflight *f = open_state(*state, &left);
+    struct inflight *f = open_state(&left);
     pthread_t threads[THREADS];
     void *failed;
 
@@ -374,11 +359,11 @@ static void threads_take_different_slots(void **state)
         assert_null(failed);
     }
     inflight_close(f);
-    inflight_close(open_state(*state, &left));
+    inflight_close(open_state(&left));
     assert_int_equal(left.n, 0);
 }
 
-#define WITH_STATE(test) cmocka_unit_test_setup_teardown(test, make_state, remove_state)
+#define WITH_STATE(test) cmocka_unit_test_setup_teardown(test, fake_folder_begin, fake_folder_end)
 
 int main(void)
 {

@@ -13,53 +13,32 @@
 #include "collector/base/mem.h"
 #include "collector/journal/format.h"
 #include "collector/journal/reader.h"
+#include "tests/unit/base/fake_folder.h"
 #include "tests/unit/unit.h"
 
-/* A state folder of its own for each test. */
-struct place {
-    char state[64];
-    struct journal_options o;
-};
+/* In a state folder of its own for each test. */
+static struct journal_options options;
 
 static int set_up(void **state)
 {
-    struct place *p = xcalloc(1, sizeof(*p));
-
-    (void)snprintf(p->state, sizeof(p->state), "/tmp/test_journal.XXXXXX");
-    if (!mkdtemp(p->state)) {
-        return -1;
-    }
-    p->o = (struct journal_options){
-        .state_dir = p->state,
+    options = (struct journal_options){
+        .state_dir = fake_folder_path(),
         .role = "collect",
         .collector = "here",
         .segment_bytes = 256 * 1024,
         .checkpoint_ms = 60000,
         .queue_bytes = 4 * 1024 * 1024,
     };
-    *state = p;
-    return 0;
+    return fake_folder_begin(state);
 }
 
-static int tear_down(void **state)
-{
-    struct place *p = *state;
-    char command[128];
-
-    (void)snprintf(command, sizeof(command), "rm -rf %s", p->state);
-    int failed = system(command);
-
-    free(p);
-    return failed;
-}
-
-static struct journal *open_journal(struct place *p, struct journal_recovery *ret)
+static struct journal *open_journal(struct journal_recovery *ret)
 {
     struct journal *j = NULL;
     struct journal_recovery ignored;
     struct err err;
 
-    if (!journal_open(&p->o, &j, ret ? ret : &ignored, &err)) {
+    if (!journal_open(&options, &j, ret ? ret : &ignored, &err)) {
         fail_msg("%s", err.text);
     }
     return j;
@@ -76,9 +55,24 @@ static uint64_t append(struct journal *j, const char *text)
     return seq;
 }
 
-static void dir_of(struct place *p, struct id id, char *ret, size_t size)
+static const char *dir_of(struct id id)
 {
-    (void)snprintf(ret, size, "%s/journals/collect/%s", p->state, id.text);
+    static char dir[256];
+
+    (void)snprintf(dir, sizeof(dir), "%s/journals/collect/%s", options.state_dir, id.text);
+    return dir;
+}
+
+/* Records of 8 KiB. */
+static void append_large(struct journal *j, int n)
+{
+    char text[8 * 1024];
+
+    memset(text, 'x', sizeof(text));
+    text[sizeof(text) - 1] = '\0';
+    for (int i = 0; i < n; i++) {
+        (void)append(j, text);
+    }
 }
 
 static struct journal_reader *open_reader(const char *dir, uint64_t from)
@@ -94,17 +88,15 @@ static struct journal_reader *open_reader(const char *dir, uint64_t from)
 
 static void what_is_appended_is_read_back(void **state)
 {
-    struct place *p = *state;
-    struct journal *j = open_journal(p, NULL);
+    (void)state;
+    struct journal *j = open_journal(NULL);
     struct journal_frame f;
     struct err err;
-    char dir[256];
 
     assert_int_equal(append(j, "{\"a\":1}"), 1);
     assert_int_equal(append(j, "{\"a\":22}"), 2);
-    dir_of(p, journal_id(j), dir, sizeof(dir));
 
-    struct journal_reader *r = open_reader(dir, 1);
+    struct journal_reader *r = open_reader(dir_of(journal_id(j)), 1);
 
     assert_int_equal(journal_reader_next(r, &f, &err), JOURNAL_READ_FRAME);
     assert_int_equal(f.seq, 1);
@@ -123,16 +115,16 @@ static void what_is_appended_is_read_back(void **state)
 
 static void a_closed_journal_goes_on_under_its_id(void **state)
 {
-    struct place *p = *state;
+    (void)state;
     struct journal_recovery found;
-    struct journal *j = open_journal(p, &found);
+    struct journal *j = open_journal(&found);
     struct id id = journal_id(j);
 
     assert_true(found.created);
     assert_int_equal(append(j, "one"), 1);
     journal_close(j);
 
-    j = open_journal(p, &found);
+    j = open_journal(&found);
     assert_false(found.created);
     assert_string_equal(journal_id(j).text, id.text);
     assert_int_equal(append(j, "two"), 3); /* 2 is the checkpoint of the close */
@@ -141,36 +133,27 @@ static void a_closed_journal_goes_on_under_its_id(void **state)
 
 static void a_second_writer_is_told_to_try_later(void **state)
 {
-    struct place *p = *state;
-    struct journal *j = open_journal(p, NULL);
+    (void)state;
+    struct journal *j = open_journal(NULL);
     struct journal *second = NULL;
     struct journal_recovery found;
     struct err err;
 
-    assert_false(journal_open(&p->o, &second, &found, &err));
+    assert_false(journal_open(&options, &second, &found, &err));
     assert_int_equal(err.code, ERR_AGAIN);
     journal_close(j);
 }
 
 static void segments_follow_each_other(void **state)
 {
-    struct place *p = *state;
-    char text[8 * 1024];
-    char dir[256];
+    (void)state;
+    struct journal *j = open_journal(NULL);
     struct journal_frame f;
     struct err err;
 
-    memset(text, 'x', sizeof(text));
-    text[sizeof(text) - 1] = '\0';
+    append_large(j, 100);
 
-    struct journal *j = open_journal(p, NULL);
-
-    for (int i = 0; i < 100; i++) {
-        (void)append(j, text);
-    }
-    dir_of(p, journal_id(j), dir, sizeof(dir));
-
-    struct journal_reader *r = open_reader(dir, 1);
+    struct journal_reader *r = open_reader(dir_of(journal_id(j)), 1);
     uint64_t records = 0;
     uint64_t next = 1;
 
@@ -200,21 +183,15 @@ static uint64_t needs_all(void *ctx, struct slice journal_id)
 
 static void what_every_sink_is_past_is_retired_and_nothing_else(void **state)
 {
-    struct place *p = *state;
-    struct journal *j = open_journal(p, NULL);
-    char text[8 * 1024];
-    char dir[256];
+    (void)state;
+    struct journal *j = open_journal(NULL);
     struct journal_frame f;
     struct err err;
 
-    memset(text, 'x', sizeof(text));
-    text[sizeof(text) - 1] = '\0';
-    for (int i = 0; i < 100; i++) {
-        (void)append(j, text);
-    }
-    dir_of(p, journal_id(j), dir, sizeof(dir));
+    append_large(j, 100);
     journal_retire(j, needs_all, NULL);
 
+    const char *dir = dir_of(journal_id(j));
     struct journal_reader *r = open_reader(dir, 1);
 
     assert_int_equal(journal_reader_next(r, &f, &err), JOURNAL_READ_FRAME);
@@ -234,16 +211,16 @@ static void what_every_sink_is_past_is_retired_and_nothing_else(void **state)
 
 static void a_full_quota_blocks_until_room_is_made(void **state)
 {
-    struct place *p = *state;
+    (void)state;
     char text[8 * 1024];
     uint64_t seq;
     struct err err;
     int stored = 0;
 
     memset(text, 'x', sizeof(text));
-    p->o.quota_bytes = 512 * 1024;
+    options.quota_bytes = 512 * 1024;
 
-    struct journal *j = open_journal(p, NULL);
+    struct journal *j = open_journal(NULL);
     struct slice bytes = { .ptr = text, .len = sizeof(text) };
 
     while (journal_append(j, RECORD_ADMIN, bytes, stored < 20 ? 5000 : 300, &seq, &err)) {
@@ -268,9 +245,9 @@ static bool count_journal(void *ctx, const struct journal_info *info)
 
 static void a_copied_folder_begins_another_journal(void **state)
 {
-    struct place *p = *state;
+    (void)state;
     struct journal_recovery found;
-    struct journal *j = open_journal(p, NULL);
+    struct journal *j = open_journal(NULL);
     struct id id = journal_id(j);
     char command[256];
     char copy[80];
@@ -278,13 +255,13 @@ static void a_copied_folder_begins_another_journal(void **state)
     struct err err;
 
     (void)append(j, "one");
-    (void)snprintf(copy, sizeof(copy), "%s/copy", p->state);
-    (void)snprintf(command, sizeof(command), "mkdir %s && cp -r %s/journals %s", copy, p->state,
-                   copy);
+    (void)snprintf(copy, sizeof(copy), "%s/copy", fake_folder_path());
+    (void)snprintf(command, sizeof(command), "mkdir %s && cp -r %s/journals %s", copy,
+                   fake_folder_path(), copy);
     assert_int_equal(system(command), 0);
-    p->o.state_dir = copy;
+    options.state_dir = copy;
 
-    struct journal *other = open_journal(p, &found);
+    struct journal *other = open_journal(&found);
 
     assert_true(found.moved);
     assert_string_not_equal(journal_id(other).text, id.text);
@@ -297,9 +274,9 @@ static void a_copied_folder_begins_another_journal(void **state)
 }
 
 /* A child that appends until it is killed, telling each sequence that is safe. */
-static void append_for_ever(struct place *p, int out)
+static void append_for_ever(int out)
 {
-    struct journal *j = open_journal(p, NULL);
+    struct journal *j = open_journal(NULL);
 
     for (;;) {
         uint64_t seq = append(j, "{\"some\":\"record\"}");
@@ -312,7 +289,7 @@ static void append_for_ever(struct place *p, int out)
 
 static void what_was_acknowledged_is_there_after_kill_9(void **state)
 {
-    struct place *p = *state;
+    (void)state;
     uint64_t acknowledged = 0;
     uint64_t seq;
     int fds[2];
@@ -322,7 +299,7 @@ static void what_was_acknowledged_is_there_after_kill_9(void **state)
     pid_t pid = fork();
 
     if (pid == 0) {
-        append_for_ever(p, fds[1]);
+        append_for_ever(fds[1]);
     }
     (void)close(fds[1]);
     for (int i = 0; i < 50 && read(fds[0], &seq, sizeof(seq)) == (ssize_t)sizeof(seq); i++) {
@@ -335,14 +312,11 @@ static void what_was_acknowledged_is_there_after_kill_9(void **state)
     }
     (void)close(fds[0]);
 
-    struct journal *j = open_journal(p, NULL);
-    char dir[256];
+    struct journal *j = open_journal(NULL);
     struct journal_frame f;
     struct err err;
 
-    dir_of(p, journal_id(j), dir, sizeof(dir));
-
-    struct journal_reader *r = open_reader(dir, acknowledged);
+    struct journal_reader *r = open_reader(dir_of(journal_id(j)), acknowledged);
 
     assert_true(acknowledged >= 50);
     assert_int_equal(journal_reader_next(r, &f, &err), JOURNAL_READ_FRAME);
@@ -354,7 +328,7 @@ static void what_was_acknowledged_is_there_after_kill_9(void **state)
 
 static void a_full_quota_drops_and_counts(void **state)
 {
-    struct place *p = *state;
+    (void)state;
     struct journal_stats stats;
     char text[4 * 1024];
     uint64_t seq;
@@ -362,10 +336,10 @@ static void a_full_quota_drops_and_counts(void **state)
     int stored = 0;
 
     memset(text, 'x', sizeof(text));
-    p->o.quota_bytes = 512 * 1024;
-    p->o.when_full = JOURNAL_FULL_DROP_NEW;
+    options.quota_bytes = 512 * 1024;
+    options.when_full = JOURNAL_FULL_DROP_NEW;
 
-    struct journal *j = open_journal(p, NULL);
+    struct journal *j = open_journal(NULL);
 
     for (int i = 0; i < 200; i++) {
         struct slice bytes = { .ptr = text, .len = sizeof(text) };
@@ -382,16 +356,16 @@ static void a_full_quota_drops_and_counts(void **state)
 }
 
 /* A child whose quota is used up, and that is killed with five losses counted by itself. */
-static void count_and_die(struct place *p)
+static void count_and_die(void)
 {
     char text[4 * 1024];
     uint64_t seq;
     struct err err;
 
     memset(text, 'x', sizeof(text));
-    p->o.quota_bytes = 512 * 1024;
+    options.quota_bytes = 512 * 1024;
 
-    struct journal *j = open_journal(p, NULL);
+    struct journal *j = open_journal(NULL);
     struct slice bytes = { .ptr = text, .len = sizeof(text) };
 
     while (journal_append(j, RECORD_ADMIN, bytes, 200, &seq, &err)) {
@@ -421,24 +395,23 @@ static uint64_t lost_in(const char *dir)
 
 static void what_was_counted_on_a_full_disk_is_told_after_kill_9(void **state)
 {
-    struct place *p = *state;
+    (void)state;
     pid_t pid = fork();
-    char dir[256];
 
     if (pid == 0) {
-        count_and_die(p);
+        count_and_die();
     }
     assert_int_equal(waitpid(pid, NULL, 0), pid);
 
-    struct journal *j = open_journal(p, NULL);
+    struct journal *j = open_journal(NULL);
 
     (void)append(j, "{}");
-    dir_of(p, journal_id(j), dir, sizeof(dir));
-    assert_int_equal(lost_in(dir), 5 + 1); /* with the one that was waited for in vain */
+    assert_int_equal(lost_in(dir_of(journal_id(j))),
+                     5 + 1); /* with the one that was waited for in vain */
     journal_close(j);
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, fake_folder_end)
 
 int main(void)
 {

@@ -1,54 +1,30 @@
 #include "collector/journal/keys.h"
 
-#include <dirent.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "collector/base/fs.h"
+#include "tests/unit/base/fake_folder.h"
 #include "tests/unit/unit.h"
 
-static char state_dir[64];
 static struct err err;
-
-static int begin(void **state)
-{
-    (void)state;
-    (void)snprintf(state_dir, sizeof(state_dir), "/tmp/test_keys.XXXXXX");
-    return mkdtemp(state_dir) ? 0 : -1;
-}
 
 /* The path of a file in the keys' folder. */
 static const char *key_path(const char *name)
 {
     static char path[512];
 
-    (void)snprintf(path, sizeof(path), "%s/keys/%s", state_dir, name);
+    (void)snprintf(path, sizeof(path), "%s/keys/%s", fake_folder_path(), name);
     return path;
-}
-
-static int end(void **state)
-{
-    (void)state;
-    DIR *d = opendir(key_path(""));
-
-    for (struct dirent *e = d ? readdir(d) : NULL; e; e = readdir(d)) {
-        (void)unlink(key_path(e->d_name));
-    }
-    if (d) {
-        (void)closedir(d);
-    }
-    (void)rmdir(key_path(""));
-    return rmdir(state_dir);
 }
 
 static struct key *open_key(const char *expected)
 {
     struct key *k = NULL;
 
-    assert_true(key_open(state_dir, "collect", expected, &k, &err));
+    assert_true(key_open(fake_folder_path(), "collect", expected, &k, &err));
     return k;
 }
 
@@ -109,7 +85,7 @@ static void each_role_has_a_key_of_its_own(void **state)
     struct key *collect = open_key(NULL);
     struct key *ship = NULL;
 
-    assert_true(key_open(state_dir, "ship", NULL, &ship, &err));
+    assert_true(key_open(fake_folder_path(), "ship", NULL, &ship, &err));
     assert_same_key(collect, ship, false);
     key_free(collect);
     key_free(ship);
@@ -141,7 +117,7 @@ static void a_public_key_under_another_name_is_refused(void **state)
     char from[512];
     char name[32];
 
-    assert_true(key_open(state_dir, "ship", NULL, &theirs, &err));
+    assert_true(key_open(fake_folder_path(), "ship", NULL, &theirs, &err));
     (void)snprintf(name, sizeof(name), "%s.pub", key_id(theirs));
     (void)snprintf(from, sizeof(from), "%s", key_path(name));
     (void)snprintf(name, sizeof(name), "%s.pub", key_id(mine));
@@ -152,59 +128,46 @@ static void a_public_key_under_another_name_is_refused(void **state)
     key_free(theirs);
 }
 
-static void a_rotation_is_adopted_when_it_is_told_so(void **state)
+/* Make a next key, and start again where the journal's last checkpoint names one of the two. */
+static void rotate(bool adopt, bool journal_names_next)
 {
-    (void)state;
     struct key *old = open_key(NULL);
     struct key *next = NULL;
 
-    assert_true(key_make_next(state_dir, "collect", &next, &err));
+    assert_true(key_make_next(fake_folder_path(), "collect", &next, &err));
     assert_same_key(old, next, false);
-    assert_true(key_adopt_next(state_dir, "collect", &err));
+    if (adopt) {
+        assert_true(key_adopt_next(fake_folder_path(), "collect", &err));
+    }
 
-    struct key *now = open_key(key_id(next));
+    struct key *expected = journal_names_next ? next : old;
+    struct key *now = open_key(key_id(expected));
 
-    assert_same_key(now, next, true);
+    assert_same_key(now, expected, true);
     assert_int_equal(access(key_path("collect.key.next"), F_OK), -1);
     key_free(old);
     key_free(next);
     key_free(now);
+}
+
+static void a_rotation_is_adopted_when_it_is_told_so(void **state)
+{
+    (void)state;
+    rotate(true, true);
 }
 
 /* The rotation's checkpoint is durable, and then the power fails. */
 static void a_rotation_that_the_journal_knows_is_finished(void **state)
 {
     (void)state;
-    struct key *old = open_key(NULL);
-    struct key *next = NULL;
-
-    assert_true(key_make_next(state_dir, "collect", &next, &err));
-
-    struct key *now = open_key(key_id(next));
-
-    assert_same_key(now, next, true);
-    assert_int_equal(access(key_path("collect.key.next"), F_OK), -1);
-    key_free(old);
-    key_free(next);
-    key_free(now);
+    rotate(false, true);
 }
 
 /* The power fails before it. */
 static void a_rotation_that_the_journal_does_not_know_is_forgotten(void **state)
 {
     (void)state;
-    struct key *old = open_key(NULL);
-    struct key *next = NULL;
-
-    assert_true(key_make_next(state_dir, "collect", &next, &err));
-
-    struct key *now = open_key(key_id(old));
-
-    assert_same_key(now, old, true);
-    assert_int_equal(access(key_path("collect.key.next"), F_OK), -1);
-    key_free(old);
-    key_free(next);
-    key_free(now);
+    rotate(false, false);
 }
 
 static void write_file(const char *name, const char *text)
@@ -215,48 +178,46 @@ static void write_file(const char *name, const char *text)
     assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
 }
 
+static void assert_refused(enum err_code code, const char *says)
+{
+    struct key *k = NULL;
+
+    assert_false(key_open(fake_folder_path(), "collect", NULL, &k, &err));
+    assert_int_equal(err.code, code);
+    assert_non_null(strstr(err.text, says));
+}
+
 static void a_file_that_is_no_key_is_refused(void **state)
 {
     (void)state;
-    struct key *k = NULL;
-
     key_free(open_key(NULL));
     write_file("collect.key", "-----BEGIN PRIVATE KEY-----\nno\n");
-    assert_false(key_open(state_dir, "collect", NULL, &k, &err));
-    assert_int_equal(err.code, ERR_CORRUPT);
-    assert_non_null(strstr(err.text, "collect.key"));
+    assert_refused(ERR_CORRUPT, "collect.key");
 }
 
 static void a_private_key_that_others_can_read_is_refused(void **state)
 {
     (void)state;
-    struct key *k = NULL;
-
     key_free(open_key(NULL));
     assert_int_equal(chmod(key_path("collect.key"), 0640), 0);
-    assert_false(key_open(state_dir, "collect", NULL, &k, &err));
-    assert_int_equal(err.code, ERR_INVALID);
-    assert_non_null(strstr(err.text, "0600"));
+    assert_refused(ERR_INVALID, "0600");
 }
 
 static void a_folder_that_others_can_write_to_is_refused(void **state)
 {
     (void)state;
     static const mode_t modes[] = { 0775, 0757, 0777, 01777 };
-    struct key *k = NULL;
 
     key_free(open_key(NULL));
     for (size_t i = 0; i < COUNT_OF(modes); i++) {
         assert_int_equal(chmod(key_path(""), modes[i]), 0);
-        assert_false(key_open(state_dir, "collect", NULL, &k, &err));
-        assert_int_equal(err.code, ERR_INVALID);
-        assert_non_null(strstr(err.text, "others may write there"));
+        assert_refused(ERR_INVALID, "others may write there");
     }
     assert_int_equal(chmod(key_path(""), 0755), 0);
     key_free(open_key(NULL));
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, fake_folder_begin, fake_folder_end)
 
 int main(void)
 {

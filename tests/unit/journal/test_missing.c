@@ -12,12 +12,12 @@
 #include "collector/journal/journal_impl.h"
 #include "collector/journal/reader.h"
 #include "collector/journal/verify.h"
+#include "tests/unit/base/fake_folder.h"
 #include "tests/unit/unit.h"
 
 enum { RECORDS = 40, TEXT = 6000, GARBAGE_ROUNDS = 64 };
 
 struct place {
-    char state[64];
     struct journal_options o;
     struct journal *j;
     struct folder_path dir; /* of the journal that was written first */
@@ -66,10 +66,10 @@ static int set_up(void **state)
 {
     struct place *p = xcalloc(1, sizeof(*p));
 
-    (void)snprintf(p->state, sizeof(p->state), "/tmp/test_missing.XXXXXX");
-    assert_non_null(mkdtemp(p->state));
+    *state = p;
+    assert_int_equal(fake_folder_begin(state), 0);
     p->o = (struct journal_options){
-        .state_dir = p->state,
+        .state_dir = fake_folder_path(),
         .role = "collect",
         .collector = "here",
         .segment_bytes = 100 * 1024,
@@ -82,24 +82,18 @@ static int set_up(void **state)
     }
     p->dir = p->j->dir;
     stop(p);
-    *state = p;
     return 0;
 }
 
 static int tear_down(void **state)
 {
     struct place *p = *state;
-    char command[128];
 
     if (p->j) {
         stop(p);
     }
-    (void)snprintf(command, sizeof(command), "rm -rf %s", p->state);
-
-    int failed = system(command);
-
     free(p);
-    return failed;
+    return fake_folder_end(state);
 }
 
 /* Remove n segments, the oldest first; the first sequence behind them, or of none. */
@@ -159,12 +153,12 @@ static bool read_journal(void *ctx, const struct journal_info *info)
     return true;
 }
 
-static struct told read_all(struct place *p)
+static struct told read_all(void)
 {
     struct told t = { 0 };
     struct err err;
 
-    assert_true(journal_list(p->state, read_journal, &t, &err));
+    assert_true(journal_list(fake_folder_path(), read_journal, &t, &err));
     return t;
 }
 
@@ -174,7 +168,7 @@ static enum verify_state verify(struct place *p, struct verify_report *ret)
     const struct verify_options o = { .key_dir = keys };
     struct err err;
 
-    (void)snprintf(keys, sizeof(keys), "%s/keys", p->state);
+    (void)snprintf(keys, sizeof(keys), "%s/keys", fake_folder_path());
     if (!verify_journal(p->dir.text, &o, ret, NULL, &err)) {
         fail_msg("%s", err.text);
     }
@@ -203,14 +197,14 @@ static void a_journal_without_segments_is_counted_once_and_then_forgotten(void *
     assert_int_equal(found.missing, all);
     assert_true(is_there(p->dir.text)); /* evidence, until the gap record is safe */
     stop(p);
-    assert_int_equal(read_all(p).lost, all);
+    assert_int_equal(read_all().lost, all);
 
     found = start(p);
     assert_int_equal(found.missing, 0);
     assert_false(is_there(p->dir.text));
     stop(p);
-    assert_int_equal(read_all(p).lost, all);
-    assert_int_equal(read_all(p).gaps, 1);
+    assert_int_equal(read_all().lost, all);
+    assert_int_equal(read_all().gaps, 1);
 }
 
 static void an_older_journal_without_segments_is_counted_too(void **state)
@@ -237,8 +231,8 @@ static void an_older_journal_without_segments_is_counted_too(void **state)
     (void)start(p);
     assert_false(is_there(p->dir.text));
     stop(p);
-    assert_int_equal(read_all(p).lost, all);
-    assert_int_equal(read_all(p).records, 1);
+    assert_int_equal(read_all().lost, all);
+    assert_int_equal(read_all().records, 1);
 }
 
 static void a_first_segment_that_is_gone_is_told_by_readers_and_by_verify(void **state)
@@ -286,7 +280,7 @@ static void what_was_retired_is_no_loss_and_what_is_gone_behind_it_is(void **sta
     uint64_t kept = report.first_seq;
 
     assert_true(kept > 1 && kept <= needed);
-    assert_int_equal(read_all(p).stepped_over, 0);
+    assert_int_equal(read_all().stepped_over, 0);
 
     uint64_t first = remove_segments(p, 1);
 
@@ -326,7 +320,7 @@ static void garbage_in_the_mark_loses_and_tells_nothing(void **state)
         assert_int_equal(verify(p, &report), VERIFY_OK);
         assert_int_equal(start(p).damaged, 0);
         stop(p);
-        t = read_all(p);
+        t = read_all();
         assert_int_equal(t.records, RECORDS);
         assert_int_equal(t.gaps, 0);
         assert_int_equal(t.stepped_over, 0);
@@ -362,8 +356,8 @@ static void a_mark_that_is_cut_while_it_is_used_kills_nobody(void **state)
     assert_int_equal(journal_reader_next(r, &f, &err), JOURNAL_READ_FRAME);
     journal_reader_close(r);
     stop(p);
-    assert_int_equal(read_all(p).records, RECORDS + 2);
-    assert_int_equal(read_all(p).stepped_over, 0);
+    assert_int_equal(read_all().records, RECORDS + 2);
+    assert_int_equal(read_all().stepped_over, 0);
 }
 
 static struct folder_path last_segment(struct place *p)
@@ -401,7 +395,7 @@ static void what_is_no_file_is_not_read_for_ever(void **state)
     const struct verify_options o = { .key_dir = keys };
     struct err err;
 
-    (void)snprintf(keys, sizeof(keys), "%s/keys", p->state);
+    (void)snprintf(keys, sizeof(keys), "%s/keys", fake_folder_path());
     for (int kind = 0; kind < 3; kind++) {
         path = last_segment(p);
         (void)unlink(path.text);

@@ -11,6 +11,7 @@
 #include "collector/journal/journal_impl.h"
 #include "collector/journal/reader_impl.h"
 #include "tests/unit/journal/fake_disk.h"
+#include "tests/unit/base/fake_folder.h"
 #include "tests/unit/unit.h"
 
 enum { RECORDS_MAX = 512, TEXT = 2048, SCHEDULES = 3000 };
@@ -39,8 +40,6 @@ struct sent {
     size_t first;
     char text[3][TEXT];
 };
-
-static char state_dir[] = "/tmp/test_schedules.XXXXXX";
 
 static void on_settled(struct journal_batch *b, enum journal_outcome outcome, uint64_t first_seq)
 {
@@ -261,7 +260,7 @@ static void run(uint64_t seed, const struct fake_plan *plans, size_t n)
     struct history h = {
         .disk = fake_disk_new(seed),
         .seed = seed,
-        .o = { .state_dir = state_dir,
+        .o = { .state_dir = fake_folder_path(),
                .role = "collect",
                .collector = "here",
                .segment_bytes = 48 * 1024,
@@ -330,21 +329,6 @@ static void each_single_call_may_fail_or_be_the_last(void **state)
     }
 }
 
-static int make_state(void **state)
-{
-    (void)state;
-    return mkdtemp(state_dir) ? 0 : -1;
-}
-
-static int remove_state(void **state)
-{
-    char command[64];
-
-    (void)state;
-    (void)snprintf(command, sizeof(command), "rm -rf %s", state_dir);
-    return system(command);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -353,5 +337,6 @@ int main(void)
     };
 
     log_set_level((enum log_level)(LOG_ERROR + 1)); /* it fails all the time */
-    return cmocka_run_group_tests_name("journal/schedules", tests, make_state, remove_state);
+    return cmocka_run_group_tests_name("journal/schedules", tests, fake_folder_begin,
+                                       fake_folder_end);
 }

@@ -14,13 +14,13 @@
 #include "collector/journal/mark.h"
 #include "collector/journal/sealing.h"
 #include "collector/journal/walk.h"
+#include "tests/unit/base/fake_folder.h"
 #include "tests/unit/unit.h"
 
 enum { RECORDS = 20 };
 
 /* A state folder with one journal in it. */
 struct place {
-    char state[64];
     char keys[128];
     char dir[256];
     char segment[320]; /* the first one */
@@ -53,7 +53,7 @@ static void write_records(struct place *p)
     struct id id = journal_id(j);
 
     journal_close(j);
-    (void)snprintf(p->dir, sizeof(p->dir), "%s/journals/collect/%s", p->state, id.text);
+    (void)snprintf(p->dir, sizeof(p->dir), "%s/journals/collect/%s", fake_folder_path(), id.text);
     (void)snprintf(p->segment, sizeof(p->segment), "%s/00000000000000000001.seg", p->dir);
 }
 
@@ -61,13 +61,13 @@ static int set_up(void **state)
 {
     struct place *p = xcalloc(1, sizeof(*p));
 
-    (void)snprintf(p->state, sizeof(p->state), "/tmp/test_verify.XXXXXX");
-    if (!mkdtemp(p->state)) {
+    *state = p;
+    if (fake_folder_begin(state) != 0) {
         return -1;
     }
-    (void)snprintf(p->keys, sizeof(p->keys), "%s/keys", p->state);
+    (void)snprintf(p->keys, sizeof(p->keys), "%s/keys", fake_folder_path());
     p->o = (struct journal_options){
-        .state_dir = p->state,
+        .state_dir = fake_folder_path(),
         .role = "collect",
         .collector = "here",
         .segment_bytes = 256 * 1024,
@@ -75,21 +75,13 @@ static int set_up(void **state)
         .queue_bytes = 4 * 1024 * 1024,
     };
     write_records(p);
-    *state = p;
     return 0;
 }
 
 static int tear_down(void **state)
 {
-    struct place *p = *state;
-    char command[128];
-
-    (void)snprintf(command, sizeof(command), "rm -rf %s", p->state);
-
-    int failed = system(command);
-
-    free(p);
-    return failed;
+    free(*state);
+    return fake_folder_end(state);
 }
 
 static enum verify_state verify(struct place *p, const char *record)
@@ -189,7 +181,7 @@ static void a_key_that_nobody_handed_on_to_is_refused(void **state)
     struct place *p = *state;
     char command[512];
 
-    (void)snprintf(p->other, sizeof(p->other), "%s/other", p->state);
+    (void)snprintf(p->other, sizeof(p->other), "%s/other", fake_folder_path());
     append_forged(p);
     (void)snprintf(command, sizeof(command), "cp %s/keys/*.pub %s", p->other, p->keys);
     assert_int_equal(system(command), 0);

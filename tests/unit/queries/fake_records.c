@@ -18,17 +18,22 @@ void fake_records_done(struct fake_records *r)
     *r = (struct fake_records){ 0 };
 }
 
-/* Ids are UUIDs that rise with the record's number. */
-static void fill_head(const struct fake_records *r, struct record_head *head, char id[40])
+/*
+ * A head whose id is a UUID that rises with the record's number, in `ret_id`; what the test
+ * has set stays.
+ */
+static void begin(const struct fake_records *r, struct record_head *head, char ret_id[40],
+                  struct buf *ret_bytes)
 {
-    (void)snprintf(id, 40, "00000000-0000-7000-8000-%012zu", r->n + 1);
+    (void)snprintf(ret_id, 40, "00000000-0000-7000-8000-%012zu", r->n + 1);
     if (head->id.len == 0) {
-        head->id = slice_from_cstr(id);
+        head->id = slice_from_cstr(ret_id);
     }
     if (head->time_us == 0) {
         head->time_us = fake_time((int64_t)r->n + 1);
     }
     head->collector = SLICE("test");
+    buf_init(ret_bytes, RECORD_MAX_BYTES);
 }
 
 static struct digest leaf_of(struct slice json)
@@ -54,8 +59,7 @@ void fake_records_evaluation(struct fake_records *r, struct evaluation e)
     struct buf b;
     char id[40];
 
-    buf_init(&b, RECORD_MAX_BYTES);
-    fill_head(r, &e.head, id);
+    begin(r, &e.head, id, &b);
     encode_evaluation(&e, &b);
     keep(r, RECORD_HOOK_EVALUATION, &b);
 }
@@ -65,8 +69,7 @@ void fake_records_tool(struct fake_records *r, struct tool_execution t)
     struct buf b;
     char id[40];
 
-    buf_init(&b, RECORD_MAX_BYTES);
-    fill_head(r, &t.head, id);
+    begin(r, &t.head, id, &b);
     encode_tool_execution(&t, &b);
     keep(r, RECORD_TOOL_EXECUTION, &b);
 }
@@ -76,8 +79,7 @@ void fake_records_registry(struct fake_records *r, struct hook_registry h)
     struct buf b;
     char id[40];
 
-    buf_init(&b, RECORD_MAX_BYTES);
-    fill_head(r, &h.head, id);
+    begin(r, &h.head, id, &b);
     encode_hook_registry(&h, &b);
     keep(r, RECORD_HOOK_REGISTRY, &b);
 }
@@ -87,8 +89,18 @@ void fake_records_gap(struct fake_records *r, struct gap g)
     struct buf b;
     char id[40];
 
-    buf_init(&b, RECORD_MAX_BYTES);
-    fill_head(r, &g.head, id);
+    begin(r, &g.head, id, &b);
     encode_gap(&g, &b);
     keep(r, RECORD_GAP, &b);
+}
+
+struct execution fake_skipped(const char *name, enum skip_reason reason, const char *matcher)
+{
+    return (struct execution){ .hook_name = slice_from_cstr(name),
+                               .hook_type = HOOK_COMMAND,
+                               .tier = TIER_USER_GLOBAL,
+                               .decision = DECISION_SKIPPED,
+                               .skip_reason = reason,
+                               .matcher = slice_from_cstr(matcher),
+                               .matcher_mode = MATCHER_REGEX };
 }

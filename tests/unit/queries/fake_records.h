@@ -24,3 +24,6 @@ enum { FAKE_BASE_S = 1764511200 }; /* 2025-11-30T14:00:00Z: second 0 of the test
 
 /* Microseconds of `seconds` after the base. */
 int64_t fake_time(int64_t seconds);
+
+/* A hook of everybody's that did not run; its matcher is a regular expression. */
+struct execution fake_skipped(const char *name, enum skip_reason reason, const char *matcher);

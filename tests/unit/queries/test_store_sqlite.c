@@ -1,52 +1,32 @@
 #include "queries/store.h"
 
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "collector/sql/sqlite.h"
 #include "sinks/sqlite.h"
 #include "tests/unit/queries/fake_store.h"
 #include "tests/unit/queries/store_contract.h"
+#include "tests/unit/base/fake_folder.h"
 #include "tests/unit/unit.h"
 
-static char dir[] = "/tmp/hooktrail-store-XXXXXX";
-static char path[sizeof(dir) + 16];
-
-static int make_dir(void **state)
-{
-    (void)state;
-    if (!mkdtemp(dir)) {
-        return -1;
-    }
-    (void)snprintf(path, sizeof(path), "%s/t.db", dir);
-    return 0;
-}
+static char path[64];
 
 static void remove_database(void)
 {
-    static const char *const ends[] = { "", "-wal", "-shm" };
-    char name[sizeof(path) + 8];
+    static const char *const names[] = { "t.db", "t.db-wal", "t.db-shm" };
 
-    for (size_t i = 0; i < COUNT_OF(ends); i++) {
-        (void)snprintf(name, sizeof(name), "%s%s", path, ends[i]);
-        (void)unlink(name);
+    for (size_t i = 0; i < COUNT_OF(names); i++) {
+        (void)unlink(fake_folder_file(names[i]));
     }
-}
-
-static int remove_dir(void **state)
-{
-    (void)state;
-    remove_database();
-    return rmdir(dir);
 }
 
 /* As ship does it. */
 static void load_sqlite(void *ctx, const struct fake_records *r)
 {
-    const struct sink_config cfg = {
-        .target = slice_from_cstr(path), .timeout_ms = 5000, .name = "sqlite", .state_dir = dir
-    };
+    const struct sink_config cfg = { .target = slice_from_cstr(path),
+                                     .timeout_ms = 5000,
+                                     .name = "sqlite",
+                                     .state_dir = fake_folder_path() };
     const struct span span = {
         .journal = SLICE("journal-1"), .from = 1, .to = r->n, .records = r->items, .n = r->n
     };
@@ -129,10 +109,11 @@ int main(void)
     void *none = NULL;
     int failed;
 
-    if (make_dir(&none) != 0) {
+    if (fake_folder_begin(&none) != 0) {
         return 1;
     }
+    (void)snprintf(path, sizeof(path), "%s", fake_folder_file("t.db"));
     failed = store_contract_run(&fake) + store_contract_run(&sqlite) +
              cmocka_run_group_tests_name("queries/store_sqlite alone", tests, NULL, NULL);
-    return remove_dir(&none) == 0 ? failed : 1;
+    return fake_folder_end(&none) == 0 ? failed : 1;
 }

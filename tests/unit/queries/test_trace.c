@@ -13,15 +13,6 @@ enum { ARENA_BYTES = 16 * 1024 * 1024 };
 static struct fake_records story;
 static struct store *store;
 
-static struct execution skipped(const char *name, enum skip_reason reason, const char *matcher)
-{
-    return (struct execution){ .hook_name = slice_from_cstr(name),
-                               .tier = TIER_USER_GLOBAL,
-                               .decision = DECISION_SKIPPED,
-                               .skip_reason = reason,
-                               .matcher = slice_from_cstr(matcher) };
-}
-
 /* Numbers keep their digits, a key may stand twice: what the tool sent is not ours to change. */
 #define TOOL_INPUT "{\"a\":1.10,\"a\":1e400,\"command\":\"rm -rf /\"}"
 
@@ -43,9 +34,9 @@ static void add_denied_call(void)
                                    .decision = DECISION_DENY,
                                    .reason = { .text = SLICE("Not permitted.") },
                                    .duration_us = 14000 },
-                                 skipped("late", SKIP_SHORT_CIRCUIT, "*"),
-                                 skipped("other", SKIP_MATCHER, "ReadFile"),
-                                 skipped("another", SKIP_MATCHER, "ListDir") };
+                                 fake_skipped("late", SKIP_SHORT_CIRCUIT, "*"),
+                                 fake_skipped("other", SKIP_MATCHER, "ReadFile"),
+                                 fake_skipped("another", SKIP_MATCHER, "ListDir") };
 
     add_evaluation((struct evaluation){ .dispatch_id = SLICE("dispatch-1"),
                                         .hook_event_type = SLICE("PreToolUse"),

@@ -30,17 +30,6 @@ static const char set_2[] =
 #define D1 "1111111111111111111111111111111111111111111111111111111111111111"
 #define D2 "2222222222222222222222222222222222222222222222222222222222222222"
 
-static struct execution skipped(const char *name, enum skip_reason reason, const char *matcher)
-{
-    return (struct execution){ .hook_name = slice_from_cstr(name),
-                               .hook_type = HOOK_COMMAND,
-                               .tier = TIER_USER_GLOBAL,
-                               .decision = DECISION_SKIPPED,
-                               .skip_reason = reason,
-                               .matcher = slice_from_cstr(matcher),
-                               .matcher_mode = MATCHER_REGEX };
-}
-
 static struct execution ran(const char *name, enum decision decision)
 {
     return (struct execution){ .hook_name = slice_from_cstr(name),
@@ -111,16 +100,16 @@ static void add_failures(struct fake_records *r)
 
 static void add_early_story(struct fake_records *r)
 {
-    struct execution start[] = { skipped("from-alerts", SKIP_SOURCE, "") };
+    struct execution start[] = { fake_skipped("from-alerts", SKIP_SOURCE, "") };
     struct execution denied[] = { ran("guard", DECISION_DENY),
-                                  skipped("prefix", SKIP_MATCHER, "Run"),
-                                  skipped("on-demand", SKIP_INACTIVE, "*"),
-                                  skipped("off", SKIP_DISABLED, "*"),
-                                  skipped("of-reviewer", SKIP_SCOPE, "*"),
-                                  skipped("removed", SKIP_SHORT_CIRCUIT, "*") };
+                                  fake_skipped("prefix", SKIP_MATCHER, "Run"),
+                                  fake_skipped("on-demand", SKIP_INACTIVE, "*"),
+                                  fake_skipped("off", SKIP_DISABLED, "*"),
+                                  fake_skipped("of-reviewer", SKIP_SCOPE, "*"),
+                                  fake_skipped("removed", SKIP_SHORT_CIRCUIT, "*") };
     struct execution read[] = {
-        ran("guard", DECISION_PASS),     skipped("prefix", SKIP_MATCHER, "Run"),
-        ran("removed", DECISION_REJECT), skipped("shared", SKIP_SCOPE, "*"),
+        ran("guard", DECISION_PASS),     fake_skipped("prefix", SKIP_MATCHER, "Run"),
+        ran("removed", DECISION_REJECT), fake_skipped("shared", SKIP_SCOPE, "*"),
         ran("shared", DECISION_PASS),    ran("asks", DECISION_ASK)
     };
     struct execution post[] = { ran("flag-secrets", DECISION_PASS) };
@@ -351,10 +340,32 @@ static struct why ask(struct arena *a, struct why_options o)
     struct why w;
     struct err err;
 
+    arena_init(a, ANSWER_ARENA_BYTES);
     if (!why_query(store, &o, a, &w, &err)) {
         fail_msg("%s", err.text);
     }
     return w;
+}
+
+static void assert_refused(struct why_options o, enum err_code code)
+{
+    CLEANUP(arena_clear) struct arena a;
+    struct err err;
+    struct why w;
+
+    arena_init(&a, ANSWER_ARENA_BYTES);
+    assert_false(why_query(store, &o, &a, &w, &err));
+    assert_int_equal(err.code, code);
+}
+
+/* Seven records were lost between these seconds. */
+static void lose(int64_t from_s, int64_t to_s)
+{
+    fake_records_gap(&story, (struct gap){ .known = true,
+                                           .lost = 7,
+                                           .cause = SLICE("disk_full"),
+                                           .first_us = fake_time(from_s),
+                                           .last_us = fake_time(to_s) });
 }
 
 static void a_loss_in_that_time_makes_the_answer_unknown(void **state)
@@ -362,12 +373,7 @@ static void a_loss_in_that_time_makes_the_answer_unknown(void **state)
     CLEANUP(arena_clear) struct arena a;
 
     (void)state;
-    arena_init(&a, ANSWER_ARENA_BYTES);
-    fake_records_gap(&story, (struct gap){ .known = true,
-                                           .lost = 7,
-                                           .cause = SLICE("disk_full"),
-                                           .first_us = fake_time(4),
-                                           .last_us = fake_time(5) });
+    lose(4, 5);
 
     struct why w = ask(&a, (struct why_options){ .hook = SLICE("guard"), .call = SLICE("gone") });
 
@@ -383,12 +389,7 @@ static void a_loss_after_the_thread_explains_nothing(void **state)
     CLEANUP(arena_clear) struct arena a;
 
     (void)state;
-    arena_init(&a, ANSWER_ARENA_BYTES);
-    fake_records_gap(&story, (struct gap){ .known = true,
-                                           .lost = 7,
-                                           .cause = SLICE("disk_full"),
-                                           .first_us = fake_time(1000),
-                                           .last_us = fake_time(1001) });
+    lose(1000, 1001);
 
     struct why w =
         ask(&a, (struct why_options){
@@ -402,7 +403,6 @@ static void a_hook_that_nobody_knows_is_not_found(void **state)
     CLEANUP(arena_clear) struct arena a;
 
     (void)state;
-    arena_init(&a, ANSWER_ARENA_BYTES);
 
     /* Stop uses no matcher, which holds of every hook there is, and of this one says nothing. */
     struct why w =
@@ -439,7 +439,6 @@ static void what_is_not_shipped_yet_may_be_the_answer(void **state)
     CLEANUP(arena_clear) struct arena a;
 
     (void)state;
-    arena_init(&a, ANSWER_ARENA_BYTES);
 
     struct why w = ask(
         &a, (struct why_options){ .hook = SLICE("guard"), .call = SLICE("new"), .unshipped = 3 });
@@ -451,32 +450,17 @@ static void what_is_not_shipped_yet_may_be_the_answer(void **state)
 
 static void a_question_needs_a_hook_and_a_place(void **state)
 {
-    CLEANUP(arena_clear) struct arena a;
-    struct why_options no_place = { .hook = SLICE("guard") };
-    struct why_options no_hook = { .call = SLICE("c-read") };
-    struct err err;
-    struct why w;
-
     (void)state;
-    arena_init(&a, ANSWER_ARENA_BYTES);
-    assert_false(why_query(store, &no_place, &a, &w, &err));
-    assert_int_equal(err.code, ERR_INVALID);
-    assert_false(why_query(store, &no_hook, &a, &w, &err));
-    assert_int_equal(err.code, ERR_INVALID);
+    assert_refused((struct why_options){ .hook = SLICE("guard") }, ERR_INVALID);
+    assert_refused((struct why_options){ .call = SLICE("c-read") }, ERR_INVALID);
 }
 
 static void a_store_that_fails_is_told(void **state)
 {
-    CLEANUP(arena_clear) struct arena a;
-    struct why_options o = { .hook = SLICE("guard"), .call = SLICE("c-read") };
-    struct err err;
-    struct why w;
-
     (void)state;
-    arena_init(&a, ANSWER_ARENA_BYTES);
     fake_store_break(true);
-    assert_false(why_query(store, &o, &a, &w, &err));
-    assert_int_equal(err.code, ERR_AGAIN);
+    assert_refused((struct why_options){ .hook = SLICE("guard"), .call = SLICE("c-read") },
+                   ERR_AGAIN);
 }
 
 static void little_memory_is_an_error_that_names_the_limit(void **state)
@@ -505,7 +489,6 @@ static void the_answer_is_json_with_eight_numbered_steps(void **state)
     json_error_t fault;
 
     (void)state;
-    arena_init(&a, ANSWER_ARENA_BYTES);
     buf_init(&out, 1024 * 1024);
 
     struct why w =
@@ -539,7 +522,6 @@ static void the_drawing_shows_the_steps_and_lets_no_control_character_through(vo
     const struct paint p = { .out = out, .width = 60 };
 
     (void)state;
-    arena_init(&a, ANSWER_ARENA_BYTES);
 
     struct why w =
         ask(&a, (struct why_options){ .hook = SLICE("gua\033[2Jrd\n"), .call = SLICE("c-deny") });

@@ -18,6 +18,15 @@
     "ey"    \
     "JhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9P"
 
+static void assert_secret_names(const char *const *names, size_t n, bool are_secret)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (redact_is_secret_name(slice_from_cstr(names[i])) != are_secret) {
+            fail_msg("%s: %s", are_secret ? "not known" : "taken for a secret", names[i]);
+        }
+    }
+}
+
 static void names_of_secrets_are_known_in_any_spelling(void **state)
 {
     (void)state;
@@ -90,11 +99,7 @@ static void names_of_secrets_are_known_in_any_spelling(void **state)
         "spring.datasource.password",
     };
 
-    for (size_t i = 0; i < COUNT_OF(names); i++) {
-        if (!redact_is_secret_name(slice_from_cstr(names[i]))) {
-            fail_msg("not known: %s", names[i]);
-        }
-    }
+    assert_secret_names(names, COUNT_OF(names), true);
 }
 
 static void names_that_only_speak_of_secrets_are_left(void **state)
@@ -165,12 +170,15 @@ static void names_that_only_speak_of_secrets_are_left(void **state)
         "123",
     };
 
-    for (size_t i = 0; i < COUNT_OF(names); i++) {
-        if (redact_is_secret_name(slice_from_cstr(names[i]))) {
-            fail_msg("taken for a secret: %s", names[i]);
-        }
-    }
+    assert_secret_names(names, COUNT_OF(names), false);
 }
+
+/* A text, what becomes of it, and how many secrets are gone from it. */
+struct redaction {
+    const char *text;
+    const char *expected;
+    uint32_t erased;
+};
 
 static struct slice redacted(const char *text, struct arena *a, uint32_t *erased)
 {
@@ -183,11 +191,7 @@ static struct slice redacted(const char *text, struct arena *a, uint32_t *erased
 static void secrets_in_a_text_are_replaced(void **state)
 {
     (void)state;
-    static const struct {
-        const char *text;
-        const char *expected;
-        uint32_t erased;
-    } cases[] = {
+    static const struct redaction cases[] = {
         /* Tokens by their shape. */
         { AWS, R, 1 },
         { "key " AWS ".", "key " R ".", 1 },
@@ -518,11 +522,7 @@ static void json_equals(const char *text, size_t max_bytes, const char *expected
 static void json_is_redacted_by_name_and_by_shape(void **state)
 {
     (void)state;
-    static const struct {
-        const char *text;
-        const char *expected;
-        uint32_t erased;
-    } cases[] = {
+    static const struct redaction cases[] = {
         { " { \"a\" : 1.50, \"b\" : [ true, null ] } ", "{\"a\":1.50,\"b\":[true,null]}", 0 },
         { "{}", "{}", 0 },
         { "[ ]", "[]", 0 },

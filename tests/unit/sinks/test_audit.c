@@ -4,7 +4,7 @@
 
 #include "collector/journal/reader.h"
 #include "collector/record/decode.h"
-#include "tests/unit/sinks/fake_folder.h"
+#include "tests/unit/base/fake_folder.h"
 #include "tests/unit/unit.h"
 
 #define J "0190a000-0000-7000-8000-000000000001"

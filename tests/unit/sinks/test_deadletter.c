@@ -6,7 +6,7 @@
 #include "collector/base/buf.h"
 #include "collector/record/payload.h"
 #include "collector/record/record.h"
-#include "tests/unit/sinks/fake_folder.h"
+#include "tests/unit/base/fake_folder.h"
 #include "tests/unit/unit.h"
 
 #define J SLICE("0190a000-0000-7000-8000-000000000001")

@@ -9,7 +9,7 @@
 #include "collector/journal/journal.h"
 #include "collector/journal/mark.h"
 #include "collector/journal/reader.h"
-#include "tests/unit/sinks/fake_folder.h"
+#include "tests/unit/base/fake_folder.h"
 #include "tests/unit/sinks/sink_contract.h"
 #include "tests/unit/unit.h"
 
@@ -18,14 +18,10 @@ static uint64_t stands; /* where the sink stands, of any journal */
 static struct feed_loss lost;
 static int losses;
 static uint64_t remembered; /* up to where losses were told */
+static size_t spans;        /* how many came */
 
-static int begin(void **state)
-{
-    stands = 1;
-    losses = 0;
-    remembered = 0;
-    return fake_folder_begin(state);
-}
+static struct journal *collect; /* the journal of most tests */
+static struct source *feed;
 
 static struct journal *open_journal(const char *role)
 {
@@ -96,86 +92,116 @@ static void tell(void *ctx, struct slice journal, uint64_t seq)
     remembered = seq;
 }
 
-static struct source *new_feed(size_t batch_records)
+static void stop_feed(void)
+{
+    if (feed) {
+        feed->ops->close(feed);
+    }
+    feed = NULL;
+}
+
+/* A feed of the state folder; one that runs is closed before, as at a restart. */
+static void start_feed(size_t batch_records)
 {
     const struct feed_options o = { .state_dir = fake_folder_path(),
                                     .sink = "test",
                                     .batch_records = batch_records,
                                     .batch_bytes = 1 << 20,
                                     .on_loss = on_loss };
-    struct source *s = feed_open(&o);
 
-    s->position = position;
-    s->told = told;
-    s->tell = tell;
-    return s;
+    stop_feed();
+    feed = feed_open(&o);
+    feed->position = position;
+    feed->told = told;
+    feed->tell = tell;
+}
+
+static int begin_without_journal(void **state)
+{
+    stands = 1;
+    losses = 0;
+    remembered = 0;
+    return fake_folder_begin(state);
+}
+
+static int begin(void **state)
+{
+    int failed = begin_without_journal(state);
+
+    collect = failed ? NULL : open_journal("collect");
+    return failed;
+}
+
+static int end(void **state)
+{
+    stop_feed();
+    journal_close(collect);
+    collect = NULL;
+    return fake_folder_end(state);
 }
 
 /* Take everything; spans must join. The result is how many records came. */
-static size_t drain(struct source *s, size_t *ret_spans)
+static size_t drain(void)
 {
     struct span span;
     struct err err = { 0 };
     size_t records = 0;
 
-    *ret_spans = 0;
-    while (s->ops->next(s, &span, &err) == SOURCE_SPAN) {
+    spans = 0;
+    while (feed->ops->next(feed, &span, &err) == SOURCE_SPAN) {
         assert_true(span.n > 0);
         assert_true(span.from <= span.records[0].seq);
         assert_int_equal(span.to, span.records[span.n - 1].seq);
-        s->ops->settled(s, span.journal, span.to + 1);
+        feed->ops->settled(feed, span.journal, span.to + 1);
         records += span.n;
-        (*ret_spans)++;
+        spans++;
     }
     return records;
+}
+
+/* One look, after which nothing is delivered. */
+static enum source_read look(void)
+{
+    struct span span;
+    struct err err;
+
+    return feed->ops->next(feed, &span, &err);
 }
 
 static void every_journal_is_read_whole_in_batches(void **state)
 {
     (void)state;
-    struct journal *one = open_journal("collect");
-    struct journal *two = open_journal("cli");
-    size_t spans;
-    uint64_t last = fill(one, 25) + fill(two, 5);
-    struct source *s = new_feed(10);
+    struct journal *cli = open_journal("cli");
+    uint64_t last = fill(collect, 25) + fill(cli, 5);
 
-    assert_int_equal(drain(s, &spans), last);
+    start_feed(10);
+    assert_int_equal(drain(), last);
     assert_true(spans >= 4);
-    assert_int_equal(drain(s, &spans), 0);
-    (void)fill(one, 3);
-    assert_int_equal(drain(s, &spans), 3);
+    assert_int_equal(drain(), 0);
+    (void)fill(collect, 3);
+    assert_int_equal(drain(), 3);
     assert_int_equal(losses, 0);
-    s->ops->close(s);
-    journal_close(one);
-    journal_close(two);
+    journal_close(cli);
 }
 
 static void it_begins_where_the_sink_stands_and_a_rewind_asks_again(void **state)
 {
     (void)state;
-    struct journal *j = open_journal("collect");
-    uint64_t last = fill(j, 20);
-    struct source *s = new_feed(100);
-    size_t spans;
+    uint64_t last = fill(collect, 20);
 
+    start_feed(100);
     stands = 6;
-    assert_int_equal(drain(s, &spans), last - 5);
+    assert_int_equal(drain(), last - 5);
     stands = 11;
-    s->ops->rewind(s);
-    assert_int_equal(drain(s, &spans), last - 10);
-    s->ops->close(s);
-    journal_close(j);
+    feed->ops->rewind(feed);
+    assert_int_equal(drain(), last - 10);
 }
 
 static void a_state_folder_without_journals_has_nothing_to_give(void **state)
 {
     (void)state;
-    struct source *s = new_feed(10);
-    struct span span;
-    struct err err;
-
-    assert_int_equal(s->ops->next(s, &span, &err), SOURCE_WAIT);
-    s->ops->close(s);
+    start_feed(10);
+    assert_int_equal(look(), SOURCE_WAIT);
 }
 
 static bool first_dir(void *ctx, const struct journal_info *info)
@@ -260,118 +286,96 @@ static void damage_record(int n)
 static void what_was_retired_before_delivery_is_told_once_and_passed(void **state)
 {
     (void)state;
-    struct journal *j = open_journal("collect");
-    uint64_t last = fill(j, 200);
-    struct source *s = new_feed(1000);
-    size_t spans;
-    size_t got;
+    uint64_t last = fill(collect, 200);
 
     retire_oldest_segment();
     stands = 2;
-    got = drain(s, &spans);
+    start_feed(1000);
+
+    size_t got = drain();
+
     assert_int_equal(losses, 1);
     assert_string_equal(lost.cause, "retired");
     assert_int_equal(lost.from, 2);
     assert_int_equal(lost.to - lost.from + 1 + got, last - 1);
-    s->ops->rewind(s);
-    (void)drain(s, &spans);
+    feed->ops->rewind(feed);
+    (void)drain();
     assert_int_equal(losses, 1);
-    s->ops->close(s);
-    journal_close(j);
 }
 
 static void what_is_damaged_is_told_and_passed(void **state)
 {
     (void)state;
-    struct journal *j = open_journal("collect");
-    uint64_t last = fill(j, 20);
-    struct source *s = new_feed(1000);
-    size_t spans;
+    uint64_t last = fill(collect, 20);
 
     damage_record(5);
-    assert_int_equal(drain(s, &spans) + (lost.to - lost.from + 1), last);
+    start_feed(1000);
+    assert_int_equal(drain() + (lost.to - lost.from + 1), last);
     assert_int_equal(losses, 1);
     assert_string_equal(lost.cause, "damage");
     assert_string_equal(lost.role, "collect");
     assert_true(lost.from > 1 && lost.to >= lost.from && lost.to < last);
-    s->ops->close(s);
-    journal_close(j);
 }
 
 /* Nothing was delivered in between: the position has not moved. */
 static void a_restart_tells_only_what_was_not_told_before(void **state)
 {
     (void)state;
-    struct journal *j = open_journal("collect");
-    struct source *s = new_feed(1000);
-    struct span span;
-    struct err err;
-    uint64_t told_to;
-
-    (void)fill(j, 400);
+    (void)fill(collect, 400);
     stands = 2;
     delete_oldest_segment();
-    assert_int_equal(s->ops->next(s, &span, &err), SOURCE_SPAN);
+    start_feed(1000);
+    assert_int_equal(look(), SOURCE_SPAN);
     assert_int_equal(losses, 1);
-    told_to = lost.to;
-    s->ops->close(s);
 
-    s = new_feed(1000);
-    assert_int_equal(s->ops->next(s, &span, &err), SOURCE_SPAN);
+    uint64_t told_to = lost.to;
+
+    start_feed(1000);
+    assert_int_equal(look(), SOURCE_SPAN);
     assert_int_equal(losses, 1);
-    s->ops->close(s);
 
     delete_oldest_segment();
-    s = new_feed(1000);
-    assert_int_equal(s->ops->next(s, &span, &err), SOURCE_SPAN);
+    start_feed(1000);
+    assert_int_equal(look(), SOURCE_SPAN);
     assert_int_equal(losses, 2);
     assert_int_equal(lost.from, told_to + 1);
-    s->ops->close(s);
-    journal_close(j);
 }
 
 static void a_sink_that_is_new_to_a_journal_has_lost_nothing(void **state)
 {
     (void)state;
-    struct journal *j = open_journal("collect");
-    struct source *s = new_feed(1000);
-    size_t spans;
-
-    (void)fill(j, 200);
+    (void)fill(collect, 200);
     retire_oldest_segment();
-    assert_true(drain(s, &spans) > 0);
+    start_feed(1000);
+    assert_true(drain() > 0);
     assert_int_equal(losses, 0);
-    s->ops->close(s);
-    journal_close(j);
 }
 
 static void a_segment_that_nobody_retired_is_a_loss_for_every_sink(void **state)
 {
     (void)state;
-    struct journal *j = open_journal("collect");
-    uint64_t last = fill(j, 200);
-    struct source *s = new_feed(1000);
-    size_t spans;
-    size_t got;
+    uint64_t last = fill(collect, 200);
 
     delete_oldest_segment();
-    got = drain(s, &spans);
+    start_feed(1000);
+
+    size_t got = drain();
+
     assert_int_equal(losses, 1);
     assert_string_equal(lost.cause, "damage");
     assert_int_equal(lost.from, 1);
     assert_int_equal(lost.to + got, last);
-    s->ops->close(s);
-    journal_close(j);
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, begin, fake_folder_end)
+#define TEST(f) cmocka_unit_test_setup_teardown(f, begin, end)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(every_journal_is_read_whole_in_batches),
         TEST(it_begins_where_the_sink_stands_and_a_rewind_asks_again),
-        TEST(a_state_folder_without_journals_has_nothing_to_give),
+        cmocka_unit_test_setup_teardown(a_state_folder_without_journals_has_nothing_to_give,
+                                        begin_without_journal, end),
         TEST(what_was_retired_before_delivery_is_told_once_and_passed),
         TEST(what_is_damaged_is_told_and_passed),
         TEST(a_restart_tells_only_what_was_not_told_before),

@@ -1,8 +1,6 @@
 #include "sinks/runner.h"
 
-#include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -10,38 +8,25 @@
 #include "tests/unit/sinks/fake_sink.h"
 #include "tests/unit/sinks/fake_source.h"
 #include "tests/unit/sinks/sink_contract.h"
+#include "tests/unit/base/fake_folder.h"
 #include "tests/unit/unit.h"
 
 enum { N = 20, BATCH = 8 };
 #define J SLICE("0190a000-0000-7000-8000-000000000001")
 
-static char dir[] = "/tmp/hooktrail-runner-XXXXXX";
-static struct sink_config cfg = { .timeout_ms = 1000, .name = "fake", .state_dir = dir };
+static struct sink_config cfg = { .timeout_ms = 1000, .name = "fake" };
 static struct sink_samples *samples;
 static struct source *source;
 static struct stop stop;
-
-static void remove_all(void)
-{
-    static const char *const files[] = { "sinks/fake.positions.json", "deadletters/fake.ndjson",
-                                         "deadletters/fake.lock" };
-    char path[128];
-
-    for (size_t i = 0; i < COUNT_OF(files); i++) {
-        (void)snprintf(path, sizeof(path), "%s/%s", dir, files[i]);
-        (void)unlink(path);
-    }
-    (void)snprintf(path, sizeof(path), "%s/sinks", dir);
-    (void)rmdir(path);
-    (void)snprintf(path, sizeof(path), "%s/deadletters", dir);
-    (void)rmdir(path);
-}
 
 static int begin(void **state)
 {
     struct err err;
 
-    (void)state;
+    if (fake_folder_begin(state) != 0) {
+        return -1;
+    }
+    cfg.state_dir = fake_folder_path();
     fake_sink_refuse_open(false);
     samples = sink_samples_new(1, N);
     source = fake_source_new(J, sink_samples_list(samples), N, BATCH);
@@ -50,12 +35,10 @@ static int begin(void **state)
 
 static int end(void **state)
 {
-    (void)state;
     source->ops->close(source);
     sink_samples_free(samples);
     stop_done(&stop);
-    remove_all();
-    return 0;
+    return fake_folder_end(state);
 }
 
 static enum runner_end run_with(bool once, int64_t patience_ms, struct err *err)
@@ -97,21 +80,12 @@ static void assert_file(uint64_t next, enum sink_state sink_state, uint64_t dead
     static const char *const words[] = { "\"ok\"", "\"retrying\"", "\"broken\"" };
     struct positions p;
     struct err err;
-    char text[2048] = "";
-    char path[128];
 
-    assert_true(positions_load(dir, "fake", &p, &err));
+    assert_true(positions_load(fake_folder_path(), "fake", &p, &err));
     assert_int_equal(positions_get(&p, J), next);
     assert_int_equal(p.dead, dead);
     positions_done(&p);
-    (void)snprintf(path, sizeof(path), "%s/sinks/fake.positions.json", dir);
-
-    FILE *f = fopen(path, "re");
-
-    assert_non_null(f);
-    assert_true(fread(text, 1, sizeof(text) - 1, f) > 0);
-    (void)fclose(f);
-    assert_non_null(strstr(text, words[sink_state]));
+    assert_non_null(strstr(fake_folder_get("sinks/fake.positions.json"), words[sink_state]));
 }
 
 static void all_arrives_and_the_file_says_so(void **state)
@@ -212,7 +186,7 @@ static void a_record_that_is_refused_is_in_the_dead_letters_and_all_others_arriv
     fake_sink_script(script, COUNT_OF(script));
     assert_int_equal(run_once(&err), RUNNER_DELIVERED);
     assert_int_equal(sink_position(), N + 1);
-    assert_true(deadletter_walk(dir, "fake", false, look, &seen, &count, &err));
+    assert_true(deadletter_walk(fake_folder_path(), "fake", false, look, &seen, &count, &err));
     assert_int_equal(seen.n, 1);
     assert_int_equal(seen.seq, 1);
     assert_true(seen.same_bytes);
@@ -231,7 +205,7 @@ static void a_letter_is_written_once_when_the_position_does_not_follow(void **st
 
     fake_sink_script(script, COUNT_OF(script));
     assert_int_equal(run_once(&err), RUNNER_DELIVERED);
-    assert_true(deadletter_walk(dir, "fake", false, look, &seen, &count, &err));
+    assert_true(deadletter_walk(fake_folder_path(), "fake", false, look, &seen, &count, &err));
     assert_int_equal(seen.n, 1);
     assert_int_equal(sink_position(), N + 1);
 }
@@ -241,18 +215,11 @@ static void without_room_for_the_letter_the_record_is_not_passed(void **state)
     (void)state;
     static const enum sink_result script[] = { SINK_REJECT, SINK_REJECT, SINK_REJECT, SINK_REJECT,
                                                SINK_REJECT, SINK_REJECT, SINK_REJECT, SINK_REJECT };
-    char path[128];
     struct err err;
 
-    /* A file where the folder should be: no letter can be written. */
-    (void)snprintf(path, sizeof(path), "%s/deadletters", dir);
-    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-
-    assert_true(fd >= 0);
-    (void)close(fd);
+    fake_folder_put("deadletters", ""); /* a file where the folder should be */
     fake_sink_script(script, COUNT_OF(script));
     assert_int_equal(run_for(200, &err), RUNNER_GAVE_UP);
-    (void)unlink(path);
     assert_non_null(strstr(err.text, "deadletters"));
     assert_int_equal(sink_position(), 1);
 }
@@ -273,11 +240,5 @@ int main(void)
         TEST(without_room_for_the_letter_the_record_is_not_passed),
     };
 
-    if (!mkdtemp(dir)) {
-        return 1;
-    }
-
-    int failed = cmocka_run_group_tests_name("sinks/runner", tests, NULL, NULL);
-
-    return failed + rmdir(dir);
+    return cmocka_run_group_tests_name("sinks/runner", tests, NULL, NULL);
 }

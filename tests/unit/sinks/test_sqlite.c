@@ -7,20 +7,18 @@
 
 #include "collector/sql/sqlite.h"
 #include "tests/unit/sinks/sink_contract.h"
+#include "tests/unit/base/fake_folder.h"
 #include "tests/unit/unit.h"
 
-static char dir[] = "/tmp/hooktrail-sqlite-XXXXXX";
-static char path[sizeof(dir) + 16];
-static struct sink_config cfg = { .timeout_ms = 2000, .name = "sqlite", .state_dir = dir };
+static char path[64];
+static struct sink_config cfg = { .timeout_ms = 2000, .name = "sqlite" };
 
 static void remove_store(void)
 {
-    static const char *const ends[] = { "", "-wal", "-shm" };
-    char name[sizeof(path) + 8];
+    static const char *const names[] = { "t.db", "t.db-wal", "t.db-shm" };
 
-    for (size_t i = 0; i < COUNT_OF(ends); i++) {
-        (void)snprintf(name, sizeof(name), "%s%s", path, ends[i]);
-        (void)unlink(name);
+    for (size_t i = 0; i < COUNT_OF(names); i++) {
+        (void)unlink(fake_folder_file(names[i]));
     }
 }
 
@@ -35,9 +33,10 @@ static struct sqlite *open_store(enum sqlite_mode mode)
     return db;
 }
 
-/* Text of the only cell of a query's only row. */
-static void ask(const char *sql, char *ret, size_t size)
+/* Text of the only cell of a query's only row; valid until the next question. */
+static const char *ask(const char *sql)
 {
+    static char text[256];
     CLEANUP(sqlite_closep) struct sqlite *db = open_store(SQLITE_TO_READ);
     CLEANUP(sqlite_finalizep) sqlite3_stmt *stmt = NULL;
     struct err err = { 0 };
@@ -47,15 +46,18 @@ static void ask(const char *sql, char *ret, size_t size)
         sqlite_step(db, stmt, &row, &err) != SQL_DONE) {
         fail_msg("%s: %s", sql, err.text);
     }
-    (void)snprintf(ret, size, "%" SLICE_FMT, SLICE_ARG(sqlite_column_slice(stmt, 0)));
+    (void)snprintf(text, sizeof(text), "%" SLICE_FMT, SLICE_ARG(sqlite_column_slice(stmt, 0)));
+    return text;
+}
+
+static void assert_told(const char *sql, const char *expected)
+{
+    assert_string_equal(ask(sql), expected);
 }
 
 static int64_t number(const char *sql)
 {
-    char text[32];
-
-    ask(sql, text, sizeof(text));
-    return strtoll(text, NULL, 10);
+    return strtoll(ask(sql), NULL, 10);
 }
 
 static void change(const char *sql)
@@ -123,17 +125,15 @@ static void a_record_has_its_row_and_each_hook_that_ran_has_one(void **state)
 {
     (void)state;
     struct err err = { 0 };
-    char text[256];
 
     assert_int_equal(write_some(the_sink, 1, 1, &err), SINK_OK);
-    ask("SELECT contract || ' ' || thread_id || ' ' || final_decision || ' ' || hooks_run"
+    assert_told(
+        "SELECT contract || ' ' || thread_id || ' ' || final_decision || ' ' || hooks_run"
         " || ' ' || duration_us || ' ' || json_extract(body, '$.tool_name') FROM hook_evaluation",
-        text, sizeof(text));
-    assert_string_equal(text, "sre thread-1 deny 2 2500 Bash");
-    ask("SELECT group_concat(hook_name || '=' || decision || '/' || tier, ' ')"
-        " FROM hook_execution",
-        text, sizeof(text));
-    assert_string_equal(text, "deny-rm=deny/system log-all=pass/agent");
+        "sre thread-1 deny 2 2500 Bash");
+    assert_told("SELECT group_concat(hook_name || '=' || decision || '/' || tier, ' ')"
+                " FROM hook_execution",
+                "deny-rm=deny/system log-all=pass/agent");
     assert_int_equal(number("SELECT count(*) FROM hook_execution x JOIN hook_evaluation e"
                             " ON x.id = e.id || '.' || x.ordinal AND x.leaf = e.leaf"
                             " AND json_extract(x.body, '$.id') = x.id"),
@@ -171,21 +171,17 @@ static void the_contracts_views_have_its_names_and_leave_out_passes(void **state
 {
     (void)state;
     struct err err = { 0 };
-    char text[256];
 
     assert_int_equal(write_some(the_sink, 1, 2, &err), SINK_OK);
-    ask("SELECT \"timestamp\" || ' ' || \"ThreadId\" || ' ' || \"FinalDecision\" || ' '"
-        " || \"HooksConfigured\" || ' ' || \"DurationMs\" FROM \"AgentHookEvaluation\"",
-        text, sizeof(text));
-    assert_string_equal(text, "2025-11-30T14:30:01.000000Z thread-1 deny 3 2");
-    ask("SELECT group_concat(\"HookName\" || \"Decision\" || \"Reason\" || \"DurationMs\")"
-        " FROM \"AgentHookExecution\"",
-        text, sizeof(text));
-    assert_string_equal(text, "deny-rmdenyno1");
-    ask("SELECT \"EventType\" || \"ToolName\" || \"CallId\" || \"ToolInput\""
-        " FROM \"AgentToolExecution\"",
-        text, sizeof(text));
-    assert_string_equal(text, "startBashcall-1{\"command\":\"ls\"}");
+    assert_told("SELECT \"timestamp\" || ' ' || \"ThreadId\" || ' ' || \"FinalDecision\" || ' '"
+                " || \"HooksConfigured\" || ' ' || \"DurationMs\" FROM \"AgentHookEvaluation\"",
+                "2025-11-30T14:30:01.000000Z thread-1 deny 3 2");
+    assert_told("SELECT group_concat(\"HookName\" || \"Decision\" || \"Reason\" || \"DurationMs\")"
+                " FROM \"AgentHookExecution\"",
+                "deny-rmdenyno1");
+    assert_told("SELECT \"EventType\" || \"ToolName\" || \"CallId\" || \"ToolInput\""
+                " FROM \"AgentToolExecution\"",
+                "startBashcall-1{\"command\":\"ls\"}");
 }
 
 static void a_chain_that_was_cancelled_or_ran_nothing_has_no_telemetry(void **state)
@@ -344,15 +340,15 @@ int main(void)
         TEST(retention_removes_what_is_older_and_its_executions),
     };
 
-    if (!mkdtemp(dir)) {
+    if (fake_folder_begin(NULL) != 0) {
         return 1;
     }
-    (void)snprintf(path, sizeof(path), "%s/t.db", dir);
+    (void)snprintf(path, sizeof(path), "%s", fake_folder_file("t.db"));
     cfg.target = slice_from_cstr(path);
+    cfg.state_dir = fake_folder_path();
 
     int failed = sink_contract_run(&subject) +
                  cmocka_run_group_tests_name("sinks/sqlite", tests, NULL, NULL);
 
-    remove_store();
-    return failed + rmdir(dir);
+    return failed + fake_folder_end(NULL);
 }

@@ -1,42 +1,15 @@
 #include "collector/sql/schema.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "tests/unit/base/fake_folder.h"
 #include "tests/unit/unit.h"
 
-static char dir[] = "/tmp/hooktrail-schema-XXXXXX";
-static char path[sizeof(dir) + 16];
-
-static int make_dir(void **state)
+static const char *path(void)
 {
-    (void)state;
-    if (!mkdtemp(dir)) {
-        return -1;
-    }
-    (void)snprintf(path, sizeof(path), "%s/t.db", dir);
-    return 0;
-}
-
-static int remove_file(void **state)
-{
-    static const char *const ends[] = { "", "-wal", "-shm" };
-    char name[sizeof(path) + 8];
-
-    (void)state;
-    for (size_t i = 0; i < COUNT_OF(ends); i++) {
-        (void)snprintf(name, sizeof(name), "%s%s", path, ends[i]);
-        (void)unlink(name);
-    }
-    return 0;
-}
-
-static int remove_dir(void **state)
-{
-    (void)state;
-    return rmdir(dir);
+    return fake_folder_file("t.db");
 }
 
 static struct sqlite *open_as(enum sqlite_mode mode)
@@ -44,7 +17,7 @@ static struct sqlite *open_as(enum sqlite_mode mode)
     struct sqlite *s = NULL;
     struct err err;
 
-    assert_true(sqlite_open(path, mode, 200, &s, &err));
+    assert_true(sqlite_open(path(), mode, 200, &s, &err));
     return s;
 }
 
@@ -135,15 +108,15 @@ static void a_reader_makes_nothing_and_says_that_there_is_no_store(void **state)
     struct sqlite *s = NULL;
     struct err err;
 
-    assert_false(sqlite_open(path, SQLITE_TO_READ, 200, &s, &err));
+    assert_false(sqlite_open(path(), SQLITE_TO_READ, 200, &s, &err));
     assert_int_equal(err.code, ERR_NOT_FOUND);
-    assert_int_equal(access(path, F_OK), -1);
+    assert_int_equal(access(path(), F_OK), -1);
 }
 
 static void a_file_that_is_no_database_is_refused(void **state)
 {
     (void)state;
-    FILE *f = fopen(path, "we");
+    FILE *f = fopen(path(), "we");
     struct sqlite *s = NULL;
     struct err err;
 
@@ -152,7 +125,7 @@ static void a_file_that_is_no_database_is_refused(void **state)
                 "SQLite reads a hundred bytes.",
                 f);
     (void)fclose(f);
-    assert_false(sqlite_open(path, SQLITE_TO_WRITE, 200, &s, &err));
+    assert_false(sqlite_open(path(), SQLITE_TO_WRITE, 200, &s, &err));
     assert_int_equal(err.code, ERR_INVALID);
     assert_non_null(strstr(err.text, "t.db"));
 }
@@ -227,7 +200,7 @@ static void what_sqlite_refuses_falls_into_the_right_class(void **state)
     }
 }
 
-#define TEST(f) cmocka_unit_test_teardown(f, remove_file)
+#define TEST(f) cmocka_unit_test_setup_teardown(f, fake_folder_begin, fake_folder_end)
 
 int main(void)
 {
@@ -245,5 +218,5 @@ int main(void)
         TEST(what_sqlite_refuses_falls_into_the_right_class),
     };
 
-    return cmocka_run_group_tests_name("sql/schema", tests, make_dir, remove_dir);
+    return cmocka_run_group_tests_name("sql/schema", tests, NULL, NULL);
 }

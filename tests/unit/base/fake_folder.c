@@ -1,4 +1,4 @@
-#include "tests/unit/sinks/fake_folder.h"
+#include "tests/unit/base/fake_folder.h"
 
 #include <errno.h>
 #include <ftw.h>
@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "tests/unit/unit.h"
 
@@ -17,7 +18,8 @@ static char text_of[FILE_BYTES];
 int fake_folder_begin(void **state)
 {
     (void)state;
-    (void)snprintf(dir, sizeof(dir), "/tmp/hooktrail-sinks-XXXXXX");
+    (void)snprintf(dir, sizeof(dir), "%s/hooktrail-XXXXXX",
+                   access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
     return mkdtemp(dir) ? 0 : -1;
 }
 
@@ -40,12 +42,12 @@ const char *fake_folder_path(void)
     return dir;
 }
 
-static FILE *open_file(const char *name, const char *mode)
+const char *fake_folder_file(const char *name)
 {
-    char path[256];
+    static char path[512];
 
     (void)snprintf(path, sizeof(path), "%s/%s", dir, name);
-    return fopen(path, mode);
+    return path;
 }
 
 static void make_folder_of(const char *name)
@@ -63,7 +65,7 @@ void fake_folder_put(const char *name, const char *text)
 {
     make_folder_of(name);
 
-    FILE *f = open_file(name, "ae");
+    FILE *f = fopen(fake_folder_file(name), "ae");
 
     assert_non_null(f);
     assert_true(fputs(text, f) >= 0);
@@ -72,7 +74,7 @@ void fake_folder_put(const char *name, const char *text)
 
 const char *fake_folder_get(const char *name)
 {
-    FILE *f = open_file(name, "re");
+    FILE *f = fopen(fake_folder_file(name), "re");
     size_t n = 0;
 
     if (f) {
