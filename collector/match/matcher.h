@@ -20,8 +20,9 @@ struct matcher; /* opaque */
 /* Compile; the pattern is copied. Never NULL: a bad pattern becomes an exact string. */
 struct matcher *matcher_new(struct slice pattern);
 
-void matcher_free(struct matcher *m);   /* accepts NULL */
-void matcher_freep(struct matcher **m); /* for CLEANUP */
+/* Release; accepts NULL. The second is for CLEANUP. */
+void matcher_free(struct matcher *m);
+void matcher_freep(struct matcher **m);
 
 /* How a name is compared. */
 enum matcher_rule {
