@@ -36,15 +36,6 @@ enum color paint_decision_color(enum decision d)
     return COLOR_NONE;
 }
 
-/* C0, DEL, and C1 (U+0080 to U+009F, which terminals obey too). */
-static bool is_control(struct slice c)
-{
-    unsigned char first = (unsigned char)c.ptr[0];
-
-    return first < 0x20 || first == 0x7f ||
-           (c.len == 2 && first == 0xc2 && (unsigned char)c.ptr[1] < 0xa0);
-}
-
 void paint_clean(struct buf *b, struct slice text)
 {
     bool in_run = false;
@@ -52,7 +43,7 @@ void paint_clean(struct buf *b, struct slice text)
     while (text.len > 0) {
         size_t len = utf8_length(text);
         struct slice c = { .ptr = text.ptr, .len = len > 0 ? len : 1 };
-        bool control = len == 0 || is_control(c);
+        bool control = len == 0 || utf8_is_control(c);
 
         if (!control) {
             buf_add(b, c);

@@ -43,14 +43,6 @@ const char *config_path(struct config_reader *r, const char *text)
     return config_keep(r, buf_cstr(&b));
 }
 
-json_t *config_origin(const struct config_reader *r, const struct config_map *m, const char *key)
-{
-    if (!json_object_get(m->map, key)) {
-        return json_string("default");
-    }
-    return json_sprintf("%s:%zu", yaml_file(r->y), yaml_key_line(r->y, m->map, key));
-}
-
 static void full_path(char path[PATH_BYTES], const char *section, const char *key)
 {
     (void)snprintf(path, PATH_BYTES, "%s%s%s", section ? section : "", section ? "." : "", key);
@@ -251,17 +243,16 @@ static bool contains(const json_t *list, const json_t *v)
 
 static json_t *list(const struct place *p)
 {
-    json_t *all = json_array();
-
     if (!json_is_array(p->value)) {
-        json_decref(all);
         return refuse(p, "a list");
     }
     if (json_array_size(p->value) > CONFIG_LIST_MAX) {
         config_fault(p->r, p->m, p->s->key, "has more than %d entries", CONFIG_LIST_MAX);
-        json_decref(all);
         return NULL;
     }
+
+    json_t *all = json_array();
+
     for (size_t i = 0; i < json_array_size(p->value); i++) {
         json_t *one = item(p, i, json_array_get(p->value, i));
 
@@ -278,14 +269,14 @@ static json_t *list(const struct place *p)
 /* Properties for a library: "linger.ms: 5" means "5". */
 static json_t *options(const struct place *p)
 {
+    if (!json_is_object(p->value)) {
+        return refuse(p, "a mapping");
+    }
+
     json_t *all = json_object();
     const char *key;
     json_t *v;
 
-    if (!json_is_object(p->value)) {
-        json_decref(all);
-        return refuse(p, "a mapping");
-    }
     json_object_foreach(p->value, key, v)
     {
         if (json_is_string(v)) {
@@ -412,6 +403,15 @@ bool config_sub_map(struct config_reader *r, const struct config_map *m, const c
     return true;
 }
 
+/* "default", or "FILE:LINE" of a key; new. */
+static json_t *origin_of(const struct config_reader *r, const struct config_map *m, const char *key)
+{
+    if (!json_object_get(m->map, key)) {
+        return json_string("default");
+    }
+    return json_sprintf("%s:%zu", yaml_file(r->y), yaml_key_line(r->y, m->map, key));
+}
+
 void config_read_settings(struct config_reader *r, const struct config_map *m,
                           const struct section *s, json_t *values, json_t *origins)
 {
@@ -432,7 +432,7 @@ void config_read_settings(struct config_reader *r, const struct config_map *m,
             set_field(&p, v);
         }
         (void)json_object_set_new(values, key, v);
-        (void)json_object_set_new(origins, key, config_origin(r, m, key));
+        (void)json_object_set_new(origins, key, origin_of(r, m, key));
     }
 }
 

@@ -47,6 +47,3 @@ const char *config_keep(struct config_reader *r, const char *text);
 
 /* An absolute path: STATE at the start stands for the state folder. In the arena. */
 const char *config_path(struct config_reader *r, const char *text);
-
-/* "default", or "FILE:LINE" of a key; new. */
-json_t *config_origin(const struct config_reader *r, const struct config_map *m, const char *key);

@@ -37,23 +37,8 @@ static void refill(void)
     maker.used = 0;
 }
 
-static void write_text(const unsigned char bytes[16], char *text)
-{
-    static const char digits[] = "0123456789abcdef";
-
-    for (int i = 0; i < 16; i++) {
-        if (i == 4 || i == 6 || i == 8 || i == 10) {
-            *text++ = '-';
-        }
-        *text++ = digits[bytes[i] >> 4];
-        *text++ = digits[bytes[i] & 15];
-    }
-    *text = '\0';
-}
-
 struct id id_new(void)
 {
-    struct id id;
     unsigned char bytes[16];
     uint64_t now_ms = (uint64_t)(clock_now_us() / 1000);
 
@@ -81,8 +66,7 @@ struct id id_new(void)
     bytes[6] = (unsigned char)(0x70 | count >> 8);
     bytes[7] = (unsigned char)count;
     bytes[8] = (unsigned char)(0x80 | (bytes[8] & 0x3f));
-    write_text(bytes, id.text);
-    return id;
+    return id_from_bytes(bytes);
 }
 
 struct slice id_slice(const struct id *id)

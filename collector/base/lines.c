@@ -9,9 +9,8 @@
 enum { FIRST_CAP = 64 };
 
 struct lines_entry {
-    const json_t *container; /* NULL: a free place */
-    const char *key;         /* in the table's arena; NULL: an item of an array */
-    size_t index;
+    const json_t *object; /* NULL: a free place */
+    const char *key;      /* in the table's arena */
     size_t line;
 };
 
@@ -29,33 +28,23 @@ void lines_done(struct lines *l)
 }
 
 /* FNV-1a over the place. */
-static size_t hash(const json_t *container, const char *key, size_t index)
+static size_t hash(const json_t *object, const char *key)
 {
-    uint64_t h = 14695981039346656037ULL ^ (uintptr_t)container;
+    uint64_t h = (14695981039346656037ULL ^ (uintptr_t)object) * 1099511628211ULL;
 
-    h = (h ^ index) * 1099511628211ULL;
-    for (const char *c = key; c && *c; c++) {
-        h = (h ^ (unsigned char)*c) * 1099511628211ULL;
+    for (; *key; key++) {
+        h = (h ^ (unsigned char)*key) * 1099511628211ULL;
     }
     return (size_t)(h ^ h >> 32);
 }
 
-static bool same(const struct lines_entry *e, const json_t *container, const char *key,
-                 size_t index)
-{
-    if (e->container != container || e->index != index || (e->key == NULL) != (key == NULL)) {
-        return false;
-    }
-    return !key || strcmp(e->key, key) == 0;
-}
-
 /* Where the place stands, or the free entry where it would. */
-static struct lines_entry *find(const struct lines *l, const json_t *container, const char *key,
-                                size_t index)
+static struct lines_entry *find(const struct lines *l, const json_t *object, const char *key)
 {
-    size_t i = hash(container, key, index) & (l->cap - 1);
+    size_t i = hash(object, key) & (l->cap - 1);
 
-    while (l->entries[i].container && !same(&l->entries[i], container, key, index)) {
+    while (l->entries[i].object &&
+           (l->entries[i].object != object || strcmp(l->entries[i].key, key) != 0)) {
         i = (i + 1) & (l->cap - 1);
     }
     return &l->entries[i];
@@ -71,36 +60,34 @@ static void grow(struct lines *l)
     for (size_t i = 0; i < old.cap; i++) {
         const struct lines_entry *e = &old.entries[i];
 
-        if (e->container) {
-            *find(l, e->container, e->key, e->index) = *e;
+        if (e->object) {
+            *find(l, e->object, e->key) = *e;
         }
     }
     free(old.entries);
 }
 
-bool lines_put(struct lines *l, const json_t *container, const char *key, size_t index, size_t line)
+bool lines_put(struct lines *l, const json_t *object, const char *key, size_t line)
 {
     if (l->used * 3 >= l->cap * 2) {
         grow(l);
     }
 
-    struct lines_entry *e = find(l, container, key, key ? 0 : index);
-    struct slice copy = { 0 };
+    struct lines_entry *e = find(l, object, key);
+    struct slice copy;
 
-    if (e->container) {
+    if (e->object) {
         return true;
     }
-    if (key && !arena_dup(&l->keys, slice_from_cstr(key), &copy)) {
+    if (!arena_dup(&l->keys, slice_from_cstr(key), &copy)) {
         return false;
     }
-    *e = (struct lines_entry){
-        .container = container, .key = copy.ptr, .index = key ? 0 : index, .line = line
-    };
+    *e = (struct lines_entry){ .object = object, .key = copy.ptr, .line = line };
     l->used++;
     return true;
 }
 
-size_t lines_get(const struct lines *l, const json_t *container, const char *key, size_t index)
+size_t lines_get(const struct lines *l, const json_t *object, const char *key)
 {
-    return l->cap > 0 ? find(l, container, key, key ? 0 : index)->line : 0;
+    return l->cap > 0 ? find(l, object, key)->line : 0;
 }

@@ -1,8 +1,8 @@
 /*
- * lines: on which line of its file each member of a JSON tree stood.
+ * lines: on which line of its file each key of a JSON tree stood.
  *
  * jansson's true, false and null are one object each, so a line cannot hang on
- * a value: it hangs on the container and the key, or the index, in it.
+ * a value: it hangs on the mapping and the key in it.
  * Not thread-safe while it is filled.
  */
 #pragma once
@@ -25,11 +25,10 @@ void lines_init(struct lines *l, size_t limit_bytes);
 void lines_done(struct lines *l);
 
 /*
- * Remember the line of `key` in container, or of item `index` where key is NULL.
- * Of two of the same place the first stays. False when the keys pass the limit.
+ * Remember the line of `key` in object. Of two of the same place the first stays.
+ * False when the keys pass the limit.
  */
-bool lines_put(struct lines *l, const json_t *container, const char *key, size_t index, size_t line)
-    MUST_CHECK;
+bool lines_put(struct lines *l, const json_t *object, const char *key, size_t line) MUST_CHECK;
 
 /* The line, or 0. */
-size_t lines_get(const struct lines *l, const json_t *container, const char *key, size_t index);
+size_t lines_get(const struct lines *l, const json_t *object, const char *key);

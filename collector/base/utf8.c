@@ -35,26 +35,20 @@ size_t utf8_length(struct slice s)
     return 0;
 }
 
+bool utf8_is_control(struct slice c)
+{
+    unsigned char first = (unsigned char)c.ptr[0];
+
+    return first < 0x20 || first == 0x7f ||
+           (c.len == 2 && first == 0xc2 && (unsigned char)c.ptr[1] < 0xa0);
+}
+
 /* The first character of s, well-formed or not, in bytes. s is not empty. */
 static size_t step(struct slice s)
 {
     size_t n = utf8_length(s);
 
     return n > 0 ? n : 1;
-}
-
-bool utf8_valid(struct slice s)
-{
-    while (s.len > 0) {
-        size_t n = utf8_length(s);
-
-        if (n == 0) {
-            return false;
-        }
-        s.ptr += n;
-        s.len -= n;
-    }
-    return true;
 }
 
 size_t utf8_count(struct slice s)

@@ -13,8 +13,11 @@
  */
 size_t utf8_length(struct slice s);
 
-/* True when all of s is well-formed. */
-bool utf8_valid(struct slice s);
+/*
+ * True for a character, not empty, that steers a terminal: C0, DEL, and C1 (U+0080 to
+ * U+009F, which terminals obey as they do ESC sequences).
+ */
+bool utf8_is_control(struct slice character);
 
 /* Characters (code points) in s; a byte that is no UTF-8 counts as one. */
 size_t utf8_count(struct slice s);

@@ -147,7 +147,7 @@ static bool take_key(struct reader *r, const yaml_event_t *e)
         return fault(r, line_of(e), "a key takes no tag, no anchor and no NUL character");
     }
 
-    size_t before = lines_get(&r->y->lines, f->node, key, 0);
+    size_t before = lines_get(&r->y->lines, f->node, key);
 
     f->key = strndup(key, len);
     f->key_line = line_of(e);
@@ -180,11 +180,10 @@ static bool attach(struct reader *r, size_t line, json_t *node)
     struct frame *f = &r->stack[r->depth - 1];
 
     if (json_is_array(f->node)) {
-        return lines_put(&y->lines, f->node, NULL, json_array_size(f->node), line) &&
-               json_array_append_new(f->node, node) == 0;
+        return json_array_append_new(f->node, node) == 0;
     }
 
-    bool ok = lines_put(&y->lines, f->node, f->key, 0, f->key_line) &&
+    bool ok = lines_put(&y->lines, f->node, f->key, f->key_line) &&
               json_object_set_new(f->node, f->key, node) == 0;
 
     f->value_is_due = false;
@@ -488,10 +487,5 @@ size_t yaml_root_line(const struct yaml *y, size_t i)
 
 size_t yaml_key_line(const struct yaml *y, const json_t *object, const char *key)
 {
-    return lines_get(&y->lines, object, key, 0);
-}
-
-size_t yaml_item_line(const struct yaml *y, const json_t *array, size_t i)
-{
-    return lines_get(&y->lines, array, NULL, i);
+    return lines_get(&y->lines, object, key);
 }

@@ -43,6 +43,5 @@ const char *yaml_file(const struct yaml *y);
 /* The line, from 1, where document i begins. */
 size_t yaml_root_line(const struct yaml *y, size_t i);
 
-/* The line of a key of `object`, and of an item of `array`; 0 when there is none. */
+/* The line of a key of `object`; 0 when there is none. */
 size_t yaml_key_line(const struct yaml *y, const json_t *object, const char *key);
-size_t yaml_item_line(const struct yaml *y, const json_t *array, size_t i);

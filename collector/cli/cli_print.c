@@ -77,15 +77,6 @@ const char *cli_plain(const struct cli *cli)
     return cli->color ? "\033[0m" : "";
 }
 
-/* C1 controls (U+0080 to U+009F) steer some terminals as ESC sequences do. */
-static bool is_control(struct slice c)
-{
-    unsigned char first = (unsigned char)c.ptr[0];
-
-    return first < 0x20 || first == 0x7f ||
-           (c.len == 2 && first == 0xc2 && (unsigned char)c.ptr[1] < 0xa0);
-}
-
 void cli_put(FILE *out, struct slice text, bool keep_lines)
 {
     while (text.len > 0) {
@@ -93,7 +84,7 @@ void cli_put(FILE *out, struct slice text, bool keep_lines)
         struct slice c = { .ptr = text.ptr, .len = n > 0 ? n : 1 };
         bool line = c.ptr[0] == '\n' || c.ptr[0] == '\t';
 
-        if (n == 0 || (is_control(c) && !(line && keep_lines))) {
+        if (n == 0 || (utf8_is_control(c) && !(line && keep_lines))) {
             (void)fprintf(out, "\\x%02x", (unsigned char)c.ptr[c.len - 1]);
         } else {
             (void)fwrite(c.ptr, 1, c.len, out);

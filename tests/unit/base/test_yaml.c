@@ -136,10 +136,6 @@ static void every_key_and_item_knows_its_line(void **state)
     assert_int_equal(yaml_key_line(y, root, "off"), 2);
     assert_int_equal(yaml_key_line(y, root, "list"), 3);
     assert_int_equal(yaml_key_line(y, root, "none"), 0);
-    assert_int_equal(yaml_item_line(y, list, 0), 4);
-    assert_int_equal(yaml_item_line(y, list, 1), 5);
-    assert_int_equal(yaml_item_line(y, list, 2), 6);
-    assert_int_equal(yaml_item_line(y, list, 3), 0);
     assert_int_equal(yaml_key_line(y, map, "a"), 6);
     assert_int_equal(yaml_key_line(y, map, "b"), 7);
     yaml_close(y);
