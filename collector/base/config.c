@@ -218,6 +218,16 @@ static void read_contracts(struct config_reader *r, const struct config_map *roo
     }
 }
 
+const struct config_sink *config_find_sink(const struct config *c, const char *name)
+{
+    for (size_t i = 0; i < c->n_sinks; i++) {
+        if (strcmp(c->sinks[i].name, name) == 0) {
+            return &c->sinks[i];
+        }
+    }
+    return NULL;
+}
+
 /* A pair of files, of which one alone can do nothing. */
 static void check_tls(struct config_reader *r, const struct config_map *root, const char *section,
                       const char *cert, const char *key)
@@ -251,12 +261,8 @@ static void check_listeners(struct config_reader *r, const struct config_map *ro
 static void check_all(struct config_reader *r, const struct config_map *root)
 {
     const struct config *c = r->c;
-    bool stored = false;
 
-    for (size_t i = 0; i < c->n_sinks; i++) {
-        stored = stored || strcmp(c->sinks[i].name, c->serve.store) == 0;
-    }
-    if (!stored && json_object_get(root->map, "serve")) {
+    if (!config_find_sink(c, c->serve.store) && json_object_get(root->map, "serve")) {
         struct config_map m;
 
         if (config_sub_map(r, root, "serve", "serve", &m) && json_object_get(m.map, "store")) {

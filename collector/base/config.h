@@ -86,6 +86,9 @@ struct config_options {
 struct config *config_load(const struct config_options *o, struct faults *faults) MUST_CHECK;
 void config_free(struct config *c); /* accepts NULL */
 
+/* The sink of that name; NULL: it is not configured. */
+const struct config_sink *config_find_sink(const struct config *c, const char *name);
+
 /*
  * What a secret setting means: "env:NAME" and "file:PATH" are looked up, anything
  * else is itself. The result is in the arena; it is never logged or printed.

@@ -1,6 +1,7 @@
 #include "collector/base/fault.h"
 
 #include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "collector/base/mem.h"
@@ -78,19 +79,4 @@ void faults_add(struct faults *f, enum fault_level level, const char *file, size
     one->key = keep(f, key);
     one->text = keep(f, repeats ? text + prefix + 2 : text);
     insert(f, one);
-}
-
-void faults_print(const struct faults *f, FILE *out)
-{
-    for (const struct fault *one = f->first; one; one = one->next) {
-        (void)fprintf(out, "%s:", one->file ? one->file : "");
-        if (one->line > 0) {
-            (void)fprintf(out, "%zu:", one->line);
-        }
-        (void)fprintf(out, " %s: ", one->level == FAULT_ERROR ? "error" : "warning");
-        if (one->key) {
-            (void)fprintf(out, "%s: ", one->key);
-        }
-        (void)fprintf(out, "%s\n", one->text ? one->text : "");
-    }
 }

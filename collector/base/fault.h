@@ -7,8 +7,6 @@
  */
 #pragma once
 
-#include <stdio.h>
-
 #include "collector/base/arena.h"
 
 enum fault_level { FAULT_WARNING, FAULT_ERROR };
@@ -39,6 +37,3 @@ void faults_done(struct faults *f);
  */
 void faults_add(struct faults *f, enum fault_level level, const char *file, size_t line,
                 const char *key, const char *fmt, ...) PRINTF_LIKE(6, 7);
-
-/* One line each, "hooks.yaml:12: error: spec.hook.matcher: …", file by file, by line. */
-void faults_print(const struct faults *f, FILE *out);

@@ -52,9 +52,9 @@ struct cli {
     const char *config;  /* --config; NULL: not given */
     const char *state;   /* --state; NULL: not given */
     bool json;
-    bool color;     /* colour and other escape sequences may go to stdout */
-    bool color_err; /* the same of stderr */
-    bool terminal;  /* stdout is a terminal: progress may be drawn */
+    bool color;     /* colour may go to stdout */
+    bool color_err; /* and to stderr */
+    bool terminal;  /* stdout is a terminal */
     size_t width;   /* columns of the terminal; 0 when it is none */
 };
 
@@ -149,7 +149,10 @@ void cli_put(FILE *out, struct slice text, bool keep_lines);
  */
 int cli_print_json(const struct cli *cli, const json_t *value);
 
-/* False (and a message was printed) when what was written to stdout did not get there. */
+/*
+ * False (and a message was printed) when what was written to stdout did not get there.
+ * Done for every command at its end.
+ */
 bool cli_flush(const struct cli *cli) MUST_CHECK;
 
 /* Tables -------------------------------------------------------------------- */

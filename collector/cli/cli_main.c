@@ -215,10 +215,8 @@ static int run(struct globals *g, const struct cli_command *c, int argc, char **
 
     int code = c->run(&g->cli, argc, argv);
 
-    if (code == CLI_DONE && !cli_flush(&g->cli)) {
-        return CLI_FAILED;
-    }
-    return code;
+    /* What cannot be shown has not been done, whatever the answer is. */
+    return cli_flush(&g->cli) ? code : CLI_FAILED;
 }
 
 static int unknown_option(const char *word)

@@ -99,6 +99,10 @@ static bool check_words(const struct cli *cli, int argc, char **argv,
             tell_unknown(cli, options, argv[i]);
             return false;
         }
+        if (!takes_value(o) && strchr(argv[i], '=')) {
+            (void)cli_usage(cli, "--%s takes no value", o->name);
+            return false;
+        }
         if (takes_value(o) && given[o - options]) {
             (void)cli_usage(cli, "--%s is given twice", o->name);
             return false;
@@ -117,7 +121,6 @@ int cli_options(const struct cli *cli, int argc, char **argv, const struct cli_o
         known[i].name = options[i].name;
         known[i].has_arg = takes_value(&options[i]) ? required_argument : no_argument;
     }
-
     if (!check_words(cli, argc, argv, options)) {
         return -1;
     }
@@ -135,7 +138,7 @@ int cli_options(const struct cli *cli, int argc, char **argv, const struct cli_o
             return -1;
         }
         if (c != 0) {
-            (void)cli_usage(cli, "unknown option '%s'", argv[optind - 1]);
+            (void)cli_usage(cli, "unknown option '-%c'", optopt);
             return -1;
         }
         if (!set(cli, &options[at], optarg)) {

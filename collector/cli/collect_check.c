@@ -58,7 +58,7 @@ static int check(const struct cli *cli, const struct contract_ops *ops, const ch
 
     hookset_unref(set);
     faults_done(&faults);
-    return cli_flush(cli) ? code : CLI_FAILED;
+    return code;
 }
 
 static int run(const struct cli *cli, int argc, char **argv)

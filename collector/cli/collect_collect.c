@@ -37,7 +37,8 @@ enum {
     RETIRE_MS = 10000,      /* retire; TICK_MS while the quota is used up */
     CONNECTIONS = 1024,     /* a listener */
     QUEUE_BYTES = 64 << 20, /* of the journal: a second of a busy machine */
-    MALLOC_ARENAS = 4,      /* a heap for each of 64 workers would never shrink */
+    FOLDER_MODE = 0700,
+    MALLOC_ARENAS = 4, /* a heap for each of 64 workers would never shrink */
 };
 
 struct role {
@@ -59,22 +60,14 @@ struct role {
 
 /* ---- Start ------------------------------------------------------------------ */
 
-static bool make_folder(const char *path, struct err *err)
-{
-    if (mkdir(path, 0700) < 0 && errno != EEXIST) {
-        return err_errno(err, errno, "make %s", path);
-    }
-    return true;
-}
-
 static bool make_folders(const struct config *c, struct err *err)
 {
-    static const char *const names[] = { "", "/journals", "/run", "/scripts", "/keys", "/sinks" };
+    static const char *const names[] = { "/journals", "/run", "/scripts", "/keys", "/sinks" };
     char path[PATH_MAX];
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         (void)snprintf(path, sizeof(path), "%s%s", c->state, names[i]);
-        if (!make_folder(path, err)) {
+        if (!fs_make_folder(path, FOLDER_MODE, err)) {
             return false;
         }
     }
@@ -177,7 +170,7 @@ static bool make_work_dir(struct role *role, struct err *err)
         return err_set(err, ERR_INVALID, "state: the path is too long");
     }
     fs_remove_tree(role->work_dir);
-    return make_folder(role->work_dir, err);
+    return fs_make_folder(role->work_dir, FOLDER_MODE, err);
 }
 
 /* That a signing key is gone is for auditors to know: the journal before this one ends unsealed. */
@@ -373,7 +366,7 @@ static void wait_for_the_end(struct role *role)
 }
 
 /* Hook files with a fault are refused before anything is touched. */
-static bool load_hooks(struct role *role)
+static bool load_hooks(const struct cli *cli, struct role *role)
 {
     CLEANUP(faults_done) struct faults faults;
     size_t changed;
@@ -382,7 +375,7 @@ static bool load_hooks(struct role *role)
 
     bool ok = reload_hooks(role->config, &role->sets, NULL, &faults, &changed);
 
-    faults_print(&faults, stderr);
+    cli_put_faults(cli, &faults);
     return ok;
 }
 
@@ -391,11 +384,11 @@ static int run_role(const struct cli *cli, struct role *role)
     struct err err;
     int code = CLI_DONE;
 
-    if (!make_folder(role->config->state, &err)) {
+    if (!fs_make_folder(role->config->state, FOLDER_MODE, &err)) {
         return cli_fail(cli, &err);
     }
     warn_of_others(role->config->state);
-    if (!load_hooks(role)) {
+    if (!load_hooks(cli, role)) {
         return CLI_USAGE;
     }
     if (start(role, &err)) {

@@ -150,7 +150,7 @@ static int cancel_on_signals(void)
 }
 
 static int run_dispatch(const struct cli *cli, const struct hookset *set, struct slice request,
-                        const struct asked *asked)
+                        const struct asked *asked, int cancel_fd)
 {
     struct budget budget = { .limit_bytes = OUTPUT_BUDGET_BYTES };
     const struct process_options process = { .budget = &budget };
@@ -160,7 +160,7 @@ static int run_dispatch(const struct cli *cli, const struct hookset *set, struct
     int code = CLI_DONE;
 
     dispatch_init(&d, set, request);
-    d.cancel_fd = cancel_on_signals();
+    d.cancel_fd = cancel_fd;
     if (!chain_prepare(&d, &err)) {
         code = cli_fail(cli, &err);
     } else {
@@ -171,7 +171,6 @@ static int run_dispatch(const struct cli *cli, const struct hookset *set, struct
             code = cli_fail(cli, &err);
         }
     }
-    fs_closep(&d.cancel_fd);
     dispatch_done(&d);
     return code;
 }
@@ -200,6 +199,8 @@ static int load_and_run(const struct cli *cli, const struct contract_ops *ops, s
         .secrets_path = asked->secrets,
         .script_dir = script_dir,
     };
+    /* From here on there is something that a signal must not leave behind. */
+    CLEANUP(fs_closep) int cancel_fd = cancel_on_signals();
     struct faults faults;
     struct err err = { 0 };
     int code = CLI_USAGE;
@@ -212,9 +213,9 @@ static int load_and_run(const struct cli *cli, const struct contract_ops *ops, s
     struct hookset *set = hookset_load(ops, &src, &faults);
 
     if (set) {
-        code = run_dispatch(cli, set, request, asked);
+        code = run_dispatch(cli, set, request, asked, cancel_fd);
     } else {
-        faults_print(&faults, stderr);
+        cli_put_faults(cli, &faults);
     }
     hookset_unref(set);
     faults_done(&faults);
@@ -326,5 +327,6 @@ const struct cli_command dispatch_command = {
     "  --record FILE       append the evaluation records, a line each\n"
     "  --appinsights FILE  append the SRE contract's raw hook telemetry, a line a row\n"
     "\n"
-    "Exit codes: 0 dispatched, whatever the decision; 2 refused, no hook ran; 3 could not.",
+    "Exit codes: 0 dispatched, whatever the decision; 2 refused, no hook ran; 3 could not;\n"
+    "128 and the signal's number when a signal ended it.",
 };

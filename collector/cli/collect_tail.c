@@ -33,6 +33,7 @@ struct tail {
     struct slice thread; /* empty: all */
     struct source sources[JOURNALS_MAX];
     size_t n_sources;
+    bool failed;  /* one of them cannot be read */
     size_t lines; /* how many of the past */
     bool past;    /* records are held, not printed */
     struct kept *kept;
@@ -125,6 +126,7 @@ static bool drain(struct tail *t, struct journal_reader *r)
             break;
         case JOURNAL_READ_ERROR:
             (void)cli_fail(t->cli, &err);
+            t->failed = true;
             return false;
         }
     }
@@ -165,6 +167,7 @@ static bool add_journal(void *ctx, const struct journal_info *info)
     s->id = info->id;
     if (!journal_reader_open(info->dir, first_of(t, info), &s->reader, &err)) {
         s->reader = NULL;
+        t->failed = true;
         (void)cli_fail(t->cli, &err);
     }
     return true;
@@ -216,7 +219,7 @@ static int tail_all(struct tail *t, const char *state, bool follow)
         }
         round_over(t);
     }
-    return CLI_DONE;
+    return t->failed ? CLI_FAILED : CLI_DONE;
 }
 
 /* -f and -n have long names too. */
@@ -247,7 +250,6 @@ static int run(const struct cli *cli, int argc, char **argv)
     };
 
     lengthen(argc, argv);
-
     if (!cli_options_only(cli, argc, argv, options)) {
         return CLI_USAGE;
     }
@@ -292,5 +294,5 @@ const struct cli_command tail_command = {
     "come. -n (--lines) says how many of the past, 10 by default. --thread shows one thread's\n"
     "alone. --json prints each record as it is in the journal, one a line.\n"
     "\n"
-    "Exit codes: 0 printed; 3 the journals cannot be read.",
+    "Exit codes: 0 printed; 3 a journal cannot be read; the others are printed all the same.",
 };

@@ -1,5 +1,6 @@
 #include "collector/cli/collect_tell.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -44,13 +45,15 @@ void tell_write(const char *state_dir, struct sets *sets, const struct reload *l
     char path[PATH_MAX];
     json_t *all = json_pack("{so,so*}", "hook_sets", sets_json(sets), "reload", reload_json(last));
     char *text = all ? json_dumps(all, JSON_INDENT(1)) : NULL;
-    struct err err = { .text = "no memory" };
+    struct err err;
 
     (void)snprintf(path, sizeof(path), "%s/run", state_dir);
 
     CLEANUP(fs_closep) int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    bool told = dir < 0 ? err_errno(&err, errno, "open")
+                        : fs_replace(dir, "collect.json", slice_from_cstr(text), &err);
 
-    if (dir < 0 || !text || !fs_replace(dir, "collect.json", slice_from_cstr(text), &err)) {
+    if (!told) {
         log_warn("what is in force is not told to `status`", log_str("path", path),
                  log_str("err", err.text));
     }

@@ -1,14 +1,13 @@
 /* hooktrail token: make, list and revoke bearer tokens; each change leaves an admin record. */
 #include "collector/cli/commands.h"
 
-#include <errno.h>
 #include <limits.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "collector/base/clock.h"
+#include "collector/base/fs.h"
 #include "collector/cli/cli_retire.h"
 #include "collector/journal/journal.h"
 #include "collector/record/encode.h"
@@ -19,6 +18,7 @@ enum {
     JOURNAL_TRIES = 50, /* another command has the journal of the role `cli` for a moment */
     TRY_MS = 100,
     LIST_BYTES = 4 * 1024 * 1024,
+    FOLDER_MODE = 0700,
 };
 
 struct place {
@@ -317,20 +317,10 @@ static int run_revoke(const struct cli *cli, const struct place *p, int argc, ch
     return CLI_DONE;
 }
 
-static int make_state(const struct cli *cli, const struct config *c)
-{
-    struct err err;
-
-    if (mkdir(c->state, 0700) == 0 || errno == EEXIST) {
-        return CLI_DONE;
-    }
-    (void)err_errno(&err, errno, "make %s", c->state);
-    return cli_fail(cli, &err);
-}
-
 static int run(const struct cli *cli, int argc, char **argv)
 {
     struct place p;
+    struct err err;
     int code;
 
     if (argc < 2) {
@@ -345,8 +335,9 @@ static int run(const struct cli *cli, int argc, char **argv)
         code = cli_state(cli, p.config);
         code = code == CLI_DONE ? run_list(cli, &p, argc - 1, argv + 1) : code;
     } else if (strcmp(argv[1], "create") == 0) {
-        code = make_state(cli, p.config);
-        code = code == CLI_DONE ? run_create(cli, &p, argc - 1, argv + 1) : code;
+        code = fs_make_folder(p.config->state, FOLDER_MODE, &err)
+                   ? run_create(cli, &p, argc - 1, argv + 1)
+                   : cli_fail(cli, &err);
     } else if (strcmp(argv[1], "revoke") == 0) {
         code = cli_state(cli, p.config);
         code = code == CLI_DONE ? run_revoke(cli, &p, argc - 1, argv + 1) : code;

@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "collector/base/plural.h"
 #include "collector/journal/reader.h"
@@ -231,7 +232,8 @@ static int run(const struct cli *cli, int argc, char **argv)
     struct run r = { .cli = cli,
                      .o = { .key_dir = key_dir ? key_dir : keys,
                             .record = slice_from_cstr(record),
-                            .on_progress = cli->terminal ? draw_progress : NULL },
+                            .on_progress =
+                                cli->terminal && isatty(STDERR_FILENO) ? draw_progress : NULL },
                      .results = json_array() };
     int code = first < argc ? CLI_DONE : cli_state(cli, c); /* an auditor may have no more */
 

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "collector/base/fs.h"
 #include "collector/base/suggest.h"
 
 /* True for a global option that takes the next word as its value. */
@@ -185,6 +186,12 @@ static int own(const char *name, int argc, char **argv, int at)
 int main(int argc, char **argv)
 {
     int at = command_at(argc, argv);
+    struct err err;
+
+    if (!fs_fill_standard(&err)) {
+        (void)fprintf(stderr, "hooktrail: %s\n", err.text);
+        return FRONT_FAILED;
+    }
 
     if (at == argc) {
         return no_command(argc, argv);

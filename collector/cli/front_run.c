@@ -20,10 +20,8 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -40,6 +38,7 @@ enum {
     GRACE_MS = 15 * 1000,  /* a journal settles within 5 s, a batch within 10 */
     SAME_MS = 1000,        /* signals to end that come together are one */
     ANSWER_BYTES = 8192,   /* of `config --get` */
+    FOLDER_MODE = 0755,
 };
 
 struct child {
@@ -254,9 +253,15 @@ static int supervise(struct supervisor *s)
     return s->code;
 }
 
+static bool could_not(const char *what)
+{
+    (void)fprintf(stderr, "hooktrail run: %s: %s\n", what, strerror(errno));
+    return false;
+}
+
 /*
  * What `hooktrail config --get KEY` prints, its last newline gone: the front reads no
- * YAML. False when it fails; it has said why.
+ * YAML. False after a message, ours or its own.
  */
 static bool ask(const struct supervisor *s, const char *key, char ret[ANSWER_BYTES], int *ret_code)
 {
@@ -267,12 +272,14 @@ static bool ask(const struct supervisor *s, const char *key, char ret[ANSWER_BYT
 
     *ret_code = FRONT_FAILED;
     if (pipe2(ends, O_CLOEXEC) < 0) {
-        return false;
+        return could_not("pipe");
     }
 
     pid_t pid = fork();
 
-    if (pid == 0) {
+    if (pid < 0) {
+        (void)could_not("fork");
+    } else if (pid == 0) {
         (void)dup2(ends[1], STDOUT_FILENO);
         become(s, s->children[COLLECT].program, command);
     }
@@ -289,31 +296,24 @@ static bool ask(const struct supervisor *s, const char *key, char ret[ANSWER_BYT
     return *ret_code == FRONT_DONE;
 }
 
-/* Make a folder and those above it. */
-static bool make_folder(const char *path, struct err *err)
+/* The lock is held by the process that the file names. */
+static bool runs_already(const char *state, int fd, struct err *err)
 {
-    char part[PATH_MAX];
+    char pid[32];
+    ssize_t n = read(fd, pid, sizeof(pid));
 
-    for (size_t i = 1; path[i - 1] != '\0' && i < sizeof(part); i++) {
-        if (path[i] == '/' || path[i] == '\0') {
-            memcpy(part, path, i);
-            part[i] = '\0';
-            if (mkdir(part, 0755) < 0 && errno != EEXIST) {
-                return err_errno(err, errno, "create %s", part);
-            }
-        }
-    }
-    return true;
+    return err_set(err, ERR_AGAIN, "already running on %s%s%.*s", state,
+                   n > 1 ? ", as process " : "", n > 1 ? (int)n - 1 : 0, pid);
 }
 
 /* Two supervisors of one state folder would start every role twice. */
 static bool lock(const char *state, int *ret_fd, struct err *err)
 {
     char path[ANSWER_BYTES + 32];
-    char pid[32] = "";
+    char pid[32];
 
     (void)snprintf(path, sizeof(path), "%s/run", state);
-    if (!make_folder(path, err)) {
+    if (!fs_make_folder(path, FOLDER_MODE, err)) {
         return false;
     }
     (void)snprintf(path, sizeof(path), "%s/run/supervisor.lock", state);
@@ -323,11 +323,9 @@ static bool lock(const char *state, int *ret_fd, struct err *err)
     if (fd < 0) {
         return err_errno(err, errno, "%s", path);
     }
-    if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
-        ssize_t n = read(fd, pid, sizeof(pid) - 1);
-
-        return err_set(err, ERR_AGAIN, "already running on %s%s%.*s", state,
-                       n > 1 ? ", as process " : "", n > 1 ? (int)n - 1 : 0, pid);
+    if (!fs_lock(fd)) {
+        return errno == EWOULDBLOCK ? runs_already(state, fd, err)
+                                    : err_errno(err, errno, "%s", path);
     }
 
     int n = snprintf(pid, sizeof(pid), "%d\n", (int)getpid());
@@ -370,7 +368,7 @@ static bool say_hello(const struct supervisor *s, const char *state)
     put_lines("records are sent to", sinks);
     put_lines("everything is kept in", state);
     (void)printf("Look with 'hooktrail status', 'trace' and 'why'. Ctrl-C ends it.\n");
-    return fflush(stdout) == 0;
+    return fflush(stdout) == 0 || could_not("stdout");
 }
 
 /* Signals come as events, not as interruptions. */

@@ -1,37 +1,25 @@
 #include "collector/cli/serve_store.h"
 
-#include <string.h>
-
 #include "queries/store_registry.h"
-
-/* The settings of the sink that fills the store. */
-static const json_t *settings_of(const struct config *c, const char *name)
-{
-    for (size_t i = 0; i < c->n_sinks; i++) {
-        if (strcmp(c->sinks[i].name, name) == 0) {
-            return c->sinks[i].settings;
-        }
-    }
-    return NULL;
-}
 
 bool serve_store_find(const struct config *c, struct arena *a, struct serve_store *ret,
                       struct err *err)
 {
     const char *name = c->serve.store;
     const struct store_ops *ops = store_find(slice_from_cstr(name));
-    const json_t *settings = settings_of(c, name);
+    const struct config_sink *sink = config_find_sink(c, name);
     struct serve_store found = { .ops = ops, .config.timeout_ms = c->serve.query_timeout_ms };
 
     if (!ops) {
         return err_set(err, ERR_INVALID, "serve.store: '%s' is none of: %s", name, store_names());
     }
-    if (!settings) {
+    if (!sink) {
         return err_set(err, ERR_INVALID, "serve.store: there is no sink '%s' that fills it", name);
     }
-    found.config.target = json_string_value(json_object_get(settings, "path"));
-    if (!found.config.target && !config_secret(json_string_value(json_object_get(settings, "dsn")),
-                                               a, &found.config.target, err)) {
+    found.config.target = json_string_value(json_object_get(sink->settings, "path"));
+    if (!found.config.target &&
+        !config_secret(json_string_value(json_object_get(sink->settings, "dsn")), a,
+                       &found.config.target, err)) {
         return err_wrap(err, "sinks.%s.dsn", name);
     }
     *ret = found;

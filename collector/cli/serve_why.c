@@ -38,10 +38,7 @@ static int answer(const struct cli *cli, const struct why_question *q)
     }
     serve_ask_tell_lag(cli, w.unshipped);
     print(cli, &w);
-    if (w.found) {
-        return CLI_DONE;
-    }
-    return cli_flush(cli) ? CLI_NEGATIVE : CLI_FAILED;
+    return w.found ? CLI_DONE : CLI_NEGATIVE;
 }
 
 static int run(const struct cli *cli, int argc, char **argv)
@@ -66,7 +63,6 @@ static int run(const struct cli *cli, int argc, char **argv)
     if (!call && !thread) {
         return cli_usage(cli, "say of which call (--call ID) or thread (--thread T)");
     }
-
     if (call && thread) {
         return cli_usage(cli, "--call names one call; --thread does not go with it");
     }

@@ -69,19 +69,9 @@ static void list_row(struct work *w, const struct deadletter *d)
     cli_table_cell(&w->table, CLI_RED, d->error);
 }
 
-static const struct config_sink *configured(const struct work *w, const char *sink)
-{
-    for (size_t i = 0; i < w->config->n_sinks; i++) {
-        if (strcmp(w->config->sinks[i].name, sink) == 0) {
-            return &w->config->sinks[i];
-        }
-    }
-    return NULL;
-}
-
 static bool open_sink(struct work *w, struct err *err)
 {
-    const struct config_sink *s = configured(w, w->sink);
+    const struct config_sink *s = config_find_sink(w->config, w->sink);
     const struct sink_ops *ops = s ? sink_find(s->name, s->settings) : NULL;
 
     if (w->open) {
@@ -216,7 +206,7 @@ static int finish(struct work *w)
     if (w->broke) {
         return cli_fail(w->cli, &w->err);
     }
-    if (w->only_sink && !w->met && !configured(w, w->only_sink)) {
+    if (w->only_sink && !w->met && !config_find_sink(w->config, w->only_sink)) {
         (void)err_set(&w->err, ERR_NOT_FOUND, "there is no sink '%s'", w->only_sink);
         return cli_fail(w->cli, &w->err);
     }
@@ -228,10 +218,7 @@ static int finish(struct work *w)
     bool changes = w->action == ACTION_RETRY || w->action == ACTION_DROP;
     int code = w->action == ACTION_LIST ? print_list(w) : changes ? print_change(w) : CLI_DONE;
 
-    if (code == CLI_DONE && w->failed > 0) {
-        code = CLI_NEGATIVE;
-    }
-    return cli_flush(w->cli) ? code : CLI_FAILED;
+    return code == CLI_DONE && w->failed > 0 ? CLI_NEGATIVE : code;
 }
 
 static bool parse_action(const char *word, enum action *ret)

@@ -7,8 +7,6 @@
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "collector/base/clock.h"
@@ -20,6 +18,7 @@
 #include "sinks/loader.h"
 
 enum {
+    FOLDER_MODE = 0700,
     LOOK_EVERY_MS = 50, /* whether a single run is done */
     RETIRE_MS = 10000,
     MIB = 1024 * 1024,
@@ -71,19 +70,22 @@ static bool take_lock(const char *state_dir, int *ret_fd, struct err *err)
 {
     char path[PATH_MAX];
 
-    if (mkdir(state_dir, 0700) < 0 && errno != EEXIST) {
-        return err_errno(err, errno, "%s", state_dir);
+    if (!fs_make_folder(state_dir, FOLDER_MODE, err)) {
+        return false;
     }
     (void)snprintf(path, sizeof(path), "%s/ship.lock", state_dir);
-    *ret_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    if (*ret_fd < 0) {
+
+    CLEANUP(fs_closep) int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+
+    if (fd < 0) {
         return err_errno(err, errno, "%s", path);
     }
-    if (flock(*ret_fd, LOCK_EX | LOCK_NB) < 0) {
+    if (!fs_lock(fd)) {
         return errno == EWOULDBLOCK
                    ? err_set(err, ERR_AGAIN, "another hooktrail ship works on %s", state_dir)
                    : err_errno(err, errno, "%s", path);
     }
+    *ret_fd = TAKE_FD(fd);
     return true;
 }
 
@@ -179,16 +181,6 @@ static int ship_until_told(const struct cli *cli, struct config **c, bool once)
     return end == RUNNER_GAVE_UP ? CLI_FAILED : CLI_DONE;
 }
 
-static const json_t *settings_of(const struct config *c, const char *sink)
-{
-    for (size_t i = 0; i < c->n_sinks; i++) {
-        if (strcmp(c->sinks[i].name, sink) == 0) {
-            return c->sinks[i].settings;
-        }
-    }
-    return NULL;
-}
-
 /* A loader in a thread of its own, so that the signals stay here. */
 struct loading {
     struct loader_options options;
@@ -237,12 +229,13 @@ static bool load(struct loading *l, struct err *err)
 
 static int load_from_kafka(const struct cli *cli, const struct config *c, bool once)
 {
-    const json_t *kafka = settings_of(c, "kafka");
+    const struct config_sink *kafka = config_find_sink(c, "kafka");
+    const struct config_sink *postgres = config_find_sink(c, "postgres");
     struct loading l = {
         .options = {
-            .kafka = kafka,
-            .postgres = settings_of(c, "postgres"),
-            .group = json_string_value(json_object_get(kafka, "group")),
+            .kafka = kafka ? kafka->settings : NULL,
+            .postgres = postgres ? postgres->settings : NULL,
+            .group = kafka ? json_string_value(json_object_get(kafka->settings, "group")) : NULL,
             .collector = c->collector,
             .state_dir = c->state,
             .timeout_ms = LOADER_TIMEOUT_MS,
@@ -251,7 +244,7 @@ static int load_from_kafka(const struct cli *cli, const struct config *c, bool o
     };
     struct err err = { 0 };
 
-    if (!l.options.kafka || !l.options.postgres) {
+    if (!kafka || !postgres) {
         (void)err_set(
             &err, ERR_INVALID,
             "--source kafka loads sinks.postgres from sinks.kafka: both must be configured");

@@ -173,7 +173,7 @@ static void load_hooks(struct bench *b, const char *folder)
     b->set = hookset_load(contract_find(SLICE("sre")),
                           &(struct hook_source){ .path = path, .script_dir = folder }, &faults);
     if (!b->set) {
-        faults_print(&faults, stderr);
+        (void)fprintf(stderr, "%s\n", faults.first->text);
         exit(3);
     }
 }

@@ -41,6 +41,48 @@ def test_a_result_that_nobody_can_read_is_a_failure(folder):
     assert shell(folder, words + " <&-").returncode == 3
 
 
+def test_a_bad_answer_that_nobody_can_read_is_a_failure_too(folder):
+    (folder / "state/run").mkdir(parents=True)
+    (folder / "state/run/ship.pid").write_text("999999999\n")  # of a role that died
+    assert shell(folder, "status").returncode == 1
+    assert shell(folder, "status >/dev/full").returncode == 3
+
+
+def test_a_supervisor_without_stdout_says_why_it_ends(folder):
+    ended = shell(folder, "run >&-")
+    assert ended.returncode == 3
+    assert ended.stderr == "hooktrail run: stdout: Bad file descriptor\n"
+
+
+def test_a_journal_that_cannot_be_read_is_no_success_of_tail(folder):
+    assert shell(folder, "token create ui --scopes query").returncode == 0
+    segment, = (folder / "state/journals").rglob("*.seg")
+    bytes_before = segment.read_bytes()
+    segment.unlink()
+    segment.mkdir()
+    tail = shell(folder, "tail")
+    assert tail.returncode == 3
+    assert str(segment.name) in tail.stderr
+    segment.rmdir()
+    segment.write_bytes(bytes_before)
+    assert shell(folder, "tail").returncode == 0
+
+
+def test_a_role_makes_its_state_folder_and_those_above_it(folder):
+    made = subprocess.run([BIN, "--config", "c.yaml", "--state", "a/b/state", "ship", "--once"], cwd=folder,
+                          capture_output=True, text=True, timeout=30, check=False)
+    assert made.returncode == 0, made.stderr
+    assert (folder / "a/b/state").stat().st_mode & 0o777 == 0o700
+
+
+def test_a_fault_of_a_hook_steers_no_terminal(folder):
+    (folder / "hooks.yaml").write_text('metadata: {name: "a\\e[31mb"}\n')
+    for words in ("dispatch --contract sre --hooks hooks.yaml", "check --hooks hooks.yaml"):
+        answer = shell(folder, words, input="{}")
+        assert answer.returncode in (1, 2)
+        assert "\033" not in answer.stderr and "\\x1b[31mb" in answer.stderr
+
+
 @pytest.mark.parametrize("words", [
     "trace ''", "trace t --from ''", "why '' --call c", "why h --call ''", "why h --thread ''",
 ])
