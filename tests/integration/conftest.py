@@ -42,5 +42,5 @@ def kafka():
     """A private Kafka of one broker; tests use topic prefixes of their own."""
     if reason := no_kafka():
         pytest.skip(reason)
-    with Kafka() as cluster:
+    with Kafka(guarded=True) as cluster:
         yield cluster

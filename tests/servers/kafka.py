@@ -4,16 +4,24 @@
         k.bootstrap                 # "127.0.0.1:PORT,…"
         k.stop(0); k.start(0)       # an outage of one broker; kill=True is a crash
 
+    with Kafka(guarded=True) as k:  # one broker with two more doors, and an authorizer
+        k.bootstrap                 # without any guard: whoever comes here may do everything
+        k.sasl                      # SASL_PLAINTEXT with PLAIN, for USER alone
+        k.tls, k.authority          # its certificate is good for 127.0.0.1
+        k.pilot                     # a client's certificate, and its key under KEY_PASSWORD
+
 The jars come by Maven from pom.xml beside this file into build/kafka, once. Where they
 cannot be had, why_not() says so and the tests that need a broker are skipped with that reason.
 """
 import glob
 import os
+import pathlib
 import shutil
 import signal
 import subprocess
 import tempfile
 
+from .certificates import Authority
 from .ports import accepts, free_port, wait_until
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -22,6 +30,9 @@ JARS = os.environ.get("HOOKTRAIL_KAFKA_JARS",
 CLUSTER_ID = "hooktrailAAAAAAAAAAAAA"
 START_SECONDS = 90
 HEAP = "-Xmx384m"
+
+USER, PASSWORD = "teller", "r1ght-Pa55word"  # whom the SASL door lets in
+KEY_PASSWORD = "k3y-Pa55word"  # of the key of a client's certificate
 
 _reason = []  # why there is no Kafka, once that is known
 
@@ -52,7 +63,8 @@ def why_not():
 class Kafka:
     """A cluster whose nodes are broker and controller both."""
 
-    def __init__(self, folder=None, brokers=1, settings=()):
+    def __init__(self, folder=None, brokers=1, settings=(), guarded=False):
+        assert brokers == 1 or not guarded
         self.owns_folder = folder is None
         self.folder = folder or tempfile.mkdtemp(prefix="hooktrail-kafka-")
         self.n = brokers
@@ -61,6 +73,32 @@ class Kafka:
         self.settings = dict(settings)
         self.processes = [None] * brokers
         self.bootstrap = ",".join(f"127.0.0.1:{p}" for p in self.ports)
+        self.doors = {"SASL": ("SASL_PLAINTEXT", free_port()),
+                      "TLS": ("SSL", free_port())} if guarded else {}
+        if guarded:
+            self._add_guards()
+
+    def _add_guards(self):
+        """Two more listeners, and an authorizer that knows no rule yet."""
+        self.sasl, self.tls = (f"127.0.0.1:{port}" for _, port in self.doors.values())
+        self.authority = Authority(os.path.join(self.folder, "tls"), "broker-authority")
+        self.pilot = self.authority.issue("pilot", password=KEY_PASSWORD)
+        cert, key = self.authority.issue("broker", "IP:127.0.0.1")
+        store = os.path.join(self.folder, "tls", "broker.pem")
+        with open(store, "w") as f:
+            for part in (key, cert):
+                f.write(pathlib.Path(part).read_text())
+        login = "org.apache.kafka.common.security.plain.PlainLoginModule"
+        self.settings.update({
+            "sasl.enabled.mechanisms": "PLAIN",
+            "listener.name.sasl.plain.sasl.jaas.config":
+                f'{login} required user_{USER}="{PASSWORD}";',
+            "ssl.keystore.type": "PEM", "ssl.keystore.location": store,
+            "ssl.truststore.type": "PEM", "ssl.truststore.location": self.authority.path,
+            "ssl.client.auth": "requested",
+            "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+            "allow.everyone.if.no.acl.found": "true", "super.users": "User:ANONYMOUS",
+        })
 
     def __enter__(self):
         try:
@@ -91,15 +129,17 @@ class Kafka:
     def _format(self, i):
         os.makedirs(os.path.dirname(self._path(i, "x")), exist_ok=True)
         copies = min(self.n, 3)
+        doors = {"PLAINTEXT": ("PLAINTEXT", self.ports[i]), **self.doors}
+        open_doors = ",".join(f"{name}://127.0.0.1:{port}" for name, (_, port) in doors.items())
         settings = {
             "process.roles": "broker,controller", "node.id": i,
             "controller.quorum.voters": ",".join(f"{j}@127.0.0.1:{p}"
                                                  for j, p in enumerate(self.controllers)),
-            "listeners": f"PLAINTEXT://127.0.0.1:{self.ports[i]},"
-                         f"CONTROLLER://127.0.0.1:{self.controllers[i]}",
-            "advertised.listeners": f"PLAINTEXT://127.0.0.1:{self.ports[i]}",
+            "listeners": f"{open_doors},CONTROLLER://127.0.0.1:{self.controllers[i]}",
+            "advertised.listeners": open_doors,
             "controller.listener.names": "CONTROLLER",
-            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+            "listener.security.protocol.map": "CONTROLLER:PLAINTEXT," + ",".join(
+                f"{name}:{protocol}" for name, (protocol, _) in doors.items()),
             "log.dirs": self._path(i, "data"),
             "offsets.topic.replication.factor": copies, "offsets.topic.num.partitions": 4,
             "transaction.state.log.replication.factor": copies,

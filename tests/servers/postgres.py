@@ -112,6 +112,45 @@ class Postgres:
                 f.write(before)
             self.psql("SELECT pg_reload_conf()")
 
+    @contextlib.contextmanager
+    def with_tls(self, cert, key):
+        """While this lasts the server has TLS, with this certificate."""
+        for name, path in (("server.crt", cert), ("server.key", key)):
+            here = os.path.join(self.data, name)
+            shutil.copyfile(path, here)
+            os.chmod(here, 0o600)
+            os.chown(here, *self._owner())
+        self._set_tls("on")
+        try:
+            yield
+        finally:
+            self._set_tls("off")
+
+    def _owner(self):
+        found = os.stat(self.data)
+        return found.st_uid, found.st_gid
+
+    def _set_tls(self, value):
+        self.psql(f"ALTER SYSTEM SET ssl = {value}")
+        self.psql("SELECT pg_reload_conf()")
+        if not wait_until(lambda: self.psql("SHOW ssl") == [value], START_SECONDS):
+            raise RuntimeError(f"ssl is not {value}; see {self.log}")
+
+    @contextlib.contextmanager
+    def as_standby(self):
+        """While this lasts the server waits to be the primary, and can only be read."""
+        signal = os.path.join(self.data, "standby.signal")
+        self.stop()
+        with open(signal, "w"):
+            os.chown(signal, *self._owner())
+        self.start()
+        try:
+            yield
+        finally:
+            self.stop()
+            os.unlink(signal)
+            self.start()
+
     def dsn(self, dbname="postgres", user="postgres", port=None):
         return (f"host=127.0.0.1 port={port or self.port} user={user} dbname={dbname} "
                 "connect_timeout=5")
