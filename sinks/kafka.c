@@ -241,7 +241,7 @@ static enum sink_result kafka_write(struct sink *s, const struct span *span, str
     enum sink_result result = SINK_OK;
 
     err->code = ERR_NONE;
-    k->client.trouble.code = ERR_NONE;
+    kafka_trouble_clear(&k->client.trouble);
     if (span->n > 0) {
         result = send_span(k, f, span, deadline_ms, err);
     }

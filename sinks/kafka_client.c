@@ -5,63 +5,38 @@
 #include <sys/socket.h>
 
 #include "collector/base/clock.h"
-#include "collector/base/log.h"
 
 enum { CLOSE_MS = 1000 };
 
 static void on_delivery(rd_kafka_t *rk, const rd_kafka_message_t *m, void *opaque)
 {
-    struct kafka_client *c = opaque;
+    struct kafka_client *c =
+        CONTAINER_OF((struct kafka_trouble *)opaque, struct kafka_client, trouble);
 
     (void)rk;
+    if (m->err) {
+        kafka_trouble_note_topic(&c->trouble, m->err, rd_kafka_topic_name(m->rkt));
+    }
     if (c->on_delivery) {
         c->on_delivery(c->ctx, m->_private, m);
     }
-}
-
-/* Remember what is wrong; that all brokers are down says less than why. */
-static void on_error(rd_kafka_t *rk, int code, const char *reason, void *opaque)
-{
-    struct kafka_client *c = opaque;
-
-    (void)rk;
-    if (code == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN && c->trouble.code != ERR_NONE) {
-        return;
-    }
-    (void)err_set(&c->trouble, ERR_IO, "%s: %s", rd_kafka_err2str((rd_kafka_resp_err_t)code),
-                  reason);
-}
-
-static void on_log(const rd_kafka_t *rk, int level, const char *facility, const char *text)
-{
-    (void)rk;
-    (void)level;
-    log_debug("librdkafka", log_str("facility", facility), log_str("text", text));
 }
 
 bool kafka_client_open(struct kafka_client *c, const struct kafka_settings *set,
                        const char *const *extra, struct err *err)
 {
     rd_kafka_conf_t *conf;
-    char text[200];
 
     c->rk = NULL;
-    c->trouble.code = ERR_NONE;
     memset(c->topics, 0, sizeof(c->topics));
     (void)snprintf(c->prefix, sizeof(c->prefix), "%s", set->topic_prefix);
     if (!kafka_conf_new(set, extra, &conf, err)) {
         return false;
     }
-    rd_kafka_conf_set_opaque(conf, c);
+    kafka_trouble_listen(&c->trouble, conf);
     rd_kafka_conf_set_dr_msg_cb(conf, on_delivery);
-    rd_kafka_conf_set_error_cb(conf, on_error);
-    rd_kafka_conf_set_log_cb(conf, on_log);
-    c->rk = rd_kafka_new(RD_KAFKA_PRODUCER, conf, text, sizeof(text));
-    if (!c->rk) {
-        rd_kafka_conf_destroy(conf);
-        return err_set(err, ERR_INVALID, "kafka: %s", text);
-    }
-    return true;
+    c->rk = kafka_new(RD_KAFKA_PRODUCER, conf, err);
+    return c->rk;
 }
 
 void kafka_client_close(struct kafka_client *c)
@@ -84,11 +59,13 @@ void kafka_client_close(struct kafka_client *c)
 bool kafka_client_fail(struct kafka_client *c, rd_kafka_resp_err_t code, const char *what,
                        struct err *err)
 {
-    if (c->trouble.code == ERR_NONE) {
-        return err_set(err, ERR_IO, "%s: %s", what, rd_kafka_err2str(code));
+    char any[sizeof(c->prefix) + 2];
+
+    if (!c->trouble.text[0]) { /* a transaction does not tell which */
+        (void)snprintf(any, sizeof(any), "%s.*", c->prefix);
+        kafka_trouble_note_topic(&c->trouble, code, any);
     }
-    (void)err_set(err, ERR_IO, "%s: %s (%s)", what, rd_kafka_err2str(code), c->trouble.text);
-    return false;
+    return kafka_trouble_fail(&c->trouble, code, what, err);
 }
 
 enum sink_result kafka_result_of(rd_kafka_resp_err_t code)
@@ -151,6 +128,7 @@ rd_kafka_resp_err_t kafka_client_produce(struct kafka_client *c, const struct ka
 
     if (code) {
         rd_kafka_headers_destroy(headers);
+        kafka_trouble_note_topic(&c->trouble, code, rd_kafka_topic_name(c->topics[m->topic]));
     }
     return code;
 }

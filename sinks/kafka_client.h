@@ -1,21 +1,18 @@
 /*
  * kafka_client: one librdkafka producer, what it last complained of, and the
  * topics that it writes.
- *
- * librdkafka reports trouble (authentication, TLS, unreachable brokers) beside
- * the calls that suffer from it; the client remembers the latest such report, so
- * that a time-out can say why.
  * Thread: the sink's. librdkafka's callbacks come only out of its poll calls there.
  */
 #pragma once
 
 #include "sinks/kafka_message.h"
 #include "sinks/kafka_settings.h"
+#include "sinks/kafka_trouble.h"
 
 struct kafka_client {
     rd_kafka_t *rk; /* owned */
     rd_kafka_topic_t *topics[KAFKA_TOPICS];
-    struct err trouble; /* code ERR_NONE: none since it was last cleared */
+    struct kafka_trouble trouble;
     void (*on_delivery)(void *ctx, void *opaque, const rd_kafka_message_t *m);
     void *ctx;
     char prefix[200];
@@ -35,7 +32,7 @@ void kafka_client_close(struct kafka_client *c);
  * Make sure that the topics are there: look, and make those that are missing
  * where that is allowed. `names` ends with NULL; `compact` makes compacted topics
  * of one partition.
- * Errors: ERR_IO: not reachable within timeout_ms; ERR_INVALID: refused for good.
+ * Errors: ERR_IO: not reachable within timeout_ms; ERR_INVALID: we or the topics are refused.
  */
 bool kafka_client_topics(struct kafka_client *c, const struct kafka_settings *set,
                          const char *const *names, bool compact, int timeout_ms, struct err *err)

@@ -354,7 +354,7 @@ static enum sink_result transact(struct sink_kafka_exact *k, const struct span *
         return fail(k, error, "kafka: begin", err) == SINK_BROKEN ? SINK_BROKEN : SINK_DOWN;
     }
     k->failed = RD_KAFKA_RESP_ERR_NO_ERROR;
-    k->client.trouble.code = ERR_NONE;
+    kafka_trouble_clear(&k->client.trouble);
     result = send_records(k, span, deadline_ms, err);
     if (result == SINK_OK && !span->late) {
         result = send_position(k, span, err);

@@ -27,18 +27,15 @@ static rd_kafka_t *open_consumer(const struct kafka_settings *set, struct err *e
                                          NULL };
     struct kafka_settings plain = *set;
     char topic[256];
-    char text[200];
     rd_kafka_conf_t *conf;
 
     if (!kafka_conf_new(&plain, extra, &conf, err)) {
         return NULL;
     }
 
-    rd_kafka_t *rk = rd_kafka_new(RD_KAFKA_CONSUMER, conf, text, sizeof(text));
+    rd_kafka_t *rk = kafka_new(RD_KAFKA_CONSUMER, conf, err);
 
     if (!rk) {
-        rd_kafka_conf_destroy(conf);
-        (void)err_set(err, ERR_INVALID, "kafka: positions: %s", text);
         return NULL;
     }
 

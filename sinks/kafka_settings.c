@@ -1,9 +1,12 @@
 #include "sinks/kafka_settings.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "collector/base/config.h"
+#include "collector/base/log.h"
 
 enum { SECRET_BYTES = 256 * 1024 }; /* a certificate chain as a property */
 
@@ -109,6 +112,21 @@ static bool set_one(rd_kafka_conf_t *conf, const char *name, const char *value, 
     return true;
 }
 
+/* librdkafka would only say that something of the kind failed. */
+static bool is_readable(const char *name, const char *value, struct err *err)
+{
+    static const char ending[] = ".location";
+    size_t len = strlen(name);
+
+    if (strncmp(name, "ssl.", 4) != 0 || len < sizeof(ending) || strcmp(value, "probe") == 0 ||
+        strcmp(name + len - (sizeof(ending) - 1), ending) != 0 || access(value, R_OK) == 0) {
+        return true;
+    }
+    (void)err_errno(err, errno, "sinks.kafka.properties.%s: %s", name, value);
+    err->code = ERR_INVALID;
+    return false;
+}
+
 /* A value may name a file or an environment variable: passwords stand there. */
 static bool set_secret(rd_kafka_conf_t *conf, const char *name, const char *value, struct err *err)
 {
@@ -119,7 +137,7 @@ static bool set_secret(rd_kafka_conf_t *conf, const char *name, const char *valu
     if (!config_secret(value, &a, &meant, err)) {
         return err_wrap(err, "sinks.kafka.properties.%s", name);
     }
-    return set_one(conf, name, meant, err);
+    return is_readable(name, meant, err) && set_one(conf, name, meant, err);
 }
 
 static bool set_properties(rd_kafka_conf_t *conf, json_t *properties, struct err *err)
@@ -142,6 +160,13 @@ static bool set_properties(rd_kafka_conf_t *conf, json_t *properties, struct err
     return true;
 }
 
+static void on_log(const rd_kafka_t *rk, int level, const char *facility, const char *text)
+{
+    (void)rk;
+    (void)level;
+    log_debug("librdkafka", log_str("facility", facility), log_str("text", text));
+}
+
 bool kafka_conf_new(const struct kafka_settings *set, const char *const *extra,
                     rd_kafka_conf_t **ret, struct err *err)
 {
@@ -156,6 +181,22 @@ bool kafka_conf_new(const struct kafka_settings *set, const char *const *extra,
         rd_kafka_conf_destroy(conf);
         return false;
     }
+    rd_kafka_conf_set_log_cb(conf, on_log);
     *ret = conf;
     return true;
+}
+
+rd_kafka_t *kafka_new(rd_kafka_type_t type, rd_kafka_conf_t *conf, struct err *err)
+{
+    char text[200];
+    rd_kafka_t *rk = rd_kafka_new(type, conf, text, sizeof(text));
+
+    if (!rk) {
+        rd_kafka_conf_destroy(conf);
+        (void)err_set(err, ERR_INVALID, "kafka: %s%s", text,
+                      strncmp(text, "ssl.key", 7) == 0
+                          ? "; ssl.key.password of sinks.kafka.properties must be the key's"
+                          : "");
+    }
+    return rk;
 }

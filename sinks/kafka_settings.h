@@ -34,3 +34,7 @@ bool kafka_settings_read(const json_t *settings, struct kafka_settings *ret, str
  */
 bool kafka_conf_new(const struct kafka_settings *set, const char *const *extra,
                     rd_kafka_conf_t **ret, struct err *err) MUST_CHECK;
+
+/* A client of the configuration, which it takes over. NULL: ERR_INVALID says what is wrong with it.
+ */
+rd_kafka_t *kafka_new(rd_kafka_type_t type, rd_kafka_conf_t *conf, struct err *err) MUST_CHECK;

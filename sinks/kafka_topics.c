@@ -5,15 +5,34 @@
 #include "collector/base/clock.h"
 #include "sinks/kafka_client.h"
 
+/*
+ * The cluster's topics. librdkafka waits out the whole time where no broker lets us in: a
+ * first short wait brings the reason, and who is refused need not wait on.
+ */
+static rd_kafka_resp_err_t ask(struct kafka_client *c, const struct rd_kafka_metadata **ret,
+                               int timeout_ms)
+{
+    enum { FIRST_MS = 1000 };
+    int first_ms = timeout_ms < FIRST_MS ? timeout_ms : FIRST_MS;
+    rd_kafka_resp_err_t code = rd_kafka_metadata(c->rk, 1, NULL, ret, first_ms);
+
+    (void)rd_kafka_poll(c->rk, 0); /* brings the error behind a time-out */
+    if (!code || c->trouble.lasting || first_ms == timeout_ms) {
+        return code;
+    }
+    code = rd_kafka_metadata(c->rk, 1, NULL, ret, timeout_ms - first_ms);
+    (void)rd_kafka_poll(c->rk, 0);
+    return code;
+}
+
 /* Which of `names` the cluster does not have, at the end of `missing`. */
 static bool find_missing(struct kafka_client *c, const char *const *names, const char **missing,
                          int timeout_ms, struct err *err)
 {
     const struct rd_kafka_metadata *metadata;
-    rd_kafka_resp_err_t code = rd_kafka_metadata(c->rk, 1, NULL, &metadata, timeout_ms);
+    rd_kafka_resp_err_t code = ask(c, &metadata, timeout_ms);
     size_t n = 0;
 
-    (void)rd_kafka_poll(c->rk, 0); /* brings the error behind a time-out */
     if (code) {
         return kafka_client_fail(c, code, "kafka", err);
     }
