@@ -20,6 +20,13 @@ static struct store_postgres *of(struct store *s)
     return CONTAINER_OF(s, struct store_postgres, base);
 }
 
+/* That the store does not let us in is no fault of the question. */
+static bool unavailable(struct err *err)
+{
+    err->code = err->code == ERR_INVALID ? ERR_IO : err->code;
+    return false;
+}
+
 static bool connect_store(struct store_postgres *s, struct err *err)
 {
     CLEANUP(postgres_closep) struct postgres *db = NULL;
@@ -30,11 +37,11 @@ static bool connect_store(struct store_postgres *s, struct err *err)
     }
     postgres_closep(&s->db);
     if (!postgres_open(s->dsn, POSTGRES_TO_READ, s->timeout_ms, &db, err)) {
-        return false;
+        return unavailable(err);
     }
     postgres_arm(db);
     if (!postgres_check_schema(db, err)) {
-        return false;
+        return unavailable(err);
     }
     s->db = TAKE_PTR(db);
     return true;

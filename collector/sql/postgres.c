@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -117,6 +118,21 @@ static enum sql_class next_result(struct postgres *p, PGresult **ret, struct err
     return SQL_DONE;
 }
 
+/* What the words leave open: who lacks the permission, where else to go. */
+static void add_advice(const struct postgres *p, struct err *err)
+{
+    size_t len = strlen(err->text);
+
+    if (strcmp(p->sqlstate, "42501") == 0) {
+        (void)snprintf(err->text + len, sizeof(err->text) - len, " (for role %s)", PQuser(p->conn));
+    }
+    if (strcmp(p->sqlstate, "25006") == 0) {
+        (void)snprintf(
+            err->text + len, sizeof(err->text) - len,
+            "; target_session_attrs=read-write in the dsn finds the primary among hosts");
+    }
+}
+
 /* A refusal's words and what they mean. */
 static enum sql_class refused(struct postgres *p, const PGresult *result, struct err *err)
 {
@@ -131,6 +147,7 @@ static enum sql_class refused(struct postgres *p, const PGresult *result, struct
     class = postgres_class(state);
     set_text(err, class == SQL_DATA || class == SQL_REFUSED ? ERR_INVALID : ERR_IO,
              message ? message : PQresultErrorMessage(result));
+    add_advice(p, err);
     p->lost = p->lost || class == SQL_LOST;
     return class;
 }

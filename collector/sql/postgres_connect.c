@@ -49,6 +49,83 @@ void postgres_closep(struct postgres **p)
     *p = NULL;
 }
 
+/* The SQLSTATE of a line in libpq's verbose words, "…FATAL:  28P01: …"; NULL: it has none. */
+static const char *sqlstate_in(struct slice line)
+{
+    enum { STATE_CHARS = 5 };
+
+    for (size_t i = 0; i + STATE_CHARS + 5 <= line.len; i++) {
+        const char *at = line.ptr + i;
+
+        if (strncmp(at, ":  ", 3) == 0 &&
+            strspn(at + 3, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ") == STATE_CHARS &&
+            strncmp(at + 3 + STATE_CHARS, ": ", 2) == 0) {
+            return at + 3;
+        }
+    }
+    return NULL;
+}
+
+/* Refusals by libpq itself, which have no SQLSTATE, and that trying again does not mend. */
+static bool is_ours_to_mend(const char *words)
+{
+    static const char *const table[] = {
+        "does not support SSL",     "certificate verify failed",
+        "does not match host name", "certificate file",
+        "private key file",         "no password supplied",
+        "authentication method",    "channel binding is required",
+    };
+
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        if (strstr(words, table[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Add a line, without its SQLSTATE, which is kept in *p. */
+static void add_line(struct postgres *p, struct slice line, struct buf *out)
+{
+    const char *state = sqlstate_in(line);
+
+    if (slice_starts_with(line, SLICE("LOCATION:")) || slice_starts_with(line, SLICE("\t"))) {
+        return; /* a place in the server's source; advice that says nothing new */
+    }
+    if (out->len_bytes > 0 && line.len > 0) {
+        buf_add(out, SLICE("; "));
+    }
+    if (state) {
+        memcpy(p->sqlstate, state, sizeof(p->sqlstate) - 1);
+        buf_add(out, (struct slice){ line.ptr, (size_t)(state - 1 - line.ptr) });
+        line.len -= (size_t)(state + strlen(p->sqlstate) + 2 - line.ptr);
+        line.ptr = state + strlen(p->sqlstate) + 2;
+    }
+    buf_add(out, line);
+}
+
+/* Why there is no connection: a line for each host that was tried. */
+static bool not_connected(struct postgres *p, struct err *err)
+{
+    enum { WORDS_BYTES = 16 * 1024 };
+    CLEANUP(buf_done) struct buf words;
+    struct slice rest = slice_from_cstr(PQerrorMessage(p->conn));
+    struct slice line;
+    bool more = true;
+
+    buf_init(&words, WORDS_BYTES);
+    p->sqlstate[0] = '\0';
+    while (more) {
+        more = slice_cut(rest, '\n', &line, &rest);
+        add_line(p, line, &words);
+    }
+
+    bool refused = p->sqlstate[0] ? postgres_class(p->sqlstate) == SQL_REFUSED
+                                  : is_ours_to_mend(buf_cstr(&words));
+
+    return err_set(err, refused ? ERR_INVALID : ERR_IO, "postgres: %s", buf_cstr(&words));
+}
+
 /* Drive the connection until it stands, or the time is over. */
 static bool connect_in_time(struct postgres *p, struct err *err)
 {
@@ -58,9 +135,7 @@ static bool connect_in_time(struct postgres *p, struct err *err)
         short events = status == PGRES_POLLING_READING ? POLLIN : POLLOUT;
 
         if (status == PGRES_POLLING_FAILED) {
-            (void)err_set(err, ERR_IO, "postgres: %.*s",
-                          (int)strcspn(PQerrorMessage(p->conn), "\n"), PQerrorMessage(p->conn));
-            return false;
+            return not_connected(p, err);
         }
         if (postgres_wait(p, events, err) != SQL_DONE) {
             return err_set(err, ERR_IO, "postgres: no connection in %lld ms",
@@ -146,9 +221,9 @@ bool postgres_open(const char *dsn, enum postgres_mode mode, int64_t timeout_ms,
     p->timeout_ms = timeout_ms;
     p->conn = PQconnectStartParams(keys, values, 1);
     if (!p->conn || PQstatus(p->conn) == CONNECTION_BAD) {
-        return err_set(err, ERR_IO, "postgres: %.*s", (int)strcspn(PQerrorMessage(p->conn), "\n"),
-                       PQerrorMessage(p->conn));
+        return not_connected(p, err);
     }
+    (void)PQsetErrorVerbosity(p->conn, PQERRORS_VERBOSE); /* it brings the SQLSTATE of a refusal */
     (void)PQsetNoticeReceiver(p->conn, quiet, NULL);
     postgres_arm(p);
     if (!connect_in_time(p, err) || !set_up(p, mode, err)) {
