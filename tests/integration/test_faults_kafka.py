@@ -253,31 +253,3 @@ def test_a_topic_of_positions_made_anew_stops_the_sink_until_a_person_decides(st
     state.ship_once()
     assert_published(kafka, prefix, [r for r in state.records() if r.journal == journal],
                      exactly=True)
-
-
-# ---- Who is let in ---------------------------------------------------------------------------------
-
-
-def told_reason(state):
-    """Start a ship; what it says of why it cannot."""
-    begin = time.monotonic()
-    with Ship(state) as ship:
-        wait_for(lambda: state.told("kafka").get("error"), 30, why=state.log_tail)
-        assert time.monotonic() - begin < TIMEOUT_MS / 1000 + 10
-        ship.stop()
-    return state.told("kafka")["error"]
-
-
-@BOTH
-@pytest.mark.parametrize("properties, words", [
-    ({"security.protocol": "SSL"}, ("SSL", "handshake")),
-    ({"security.protocol": "SASL_PLAINTEXT", "sasl.mechanisms": "PLAIN", "sasl.username": "a",
-      "sasl.password": "n0t-r1ght"}, ("SASL",)),
-    ({"bootstrap.servers": "127.0.0.1:1"}, ("Connection refused",)),
-])
-def test_why_there_is_no_connection_is_told(start, delivery, properties, words):
-    state = start(delivery, properties)
-    state.fill(3)
-    error = told_reason(state)
-    assert all(w.lower() in error.lower() for w in words), error
-    assert "n0t-r1ght" not in error + state.log_text()

@@ -267,44 +267,6 @@ def test_what_a_restored_database_lacks_and_no_journal_has_is_a_gap(state, postg
 # ---- Who is let in ---------------------------------------------------------------------------------
 
 
-def told_reason(state):
-    """Start a ship; the reason that it tells in its log, and in its file."""
-    before = len(state.log_text())
-    with Ship(state) as ship:
-        wait_for(lambda: "err=" in state.log_text()[before:], why=state.log_tail)
-        wait_for(lambda: state.told("postgres").get("state") != "ok")
-        ship.stop()
-    said = state.log_text()[before:].replace("\\x22", '"')
-    assert state.told("postgres")["error"][:60] in said
-    return said
-
-
-def test_a_wrong_password_is_told(state, postgres, dbname):
-    postgres.psql("DO $$ BEGIN IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'guarded') THEN "
-                  "CREATE ROLE guarded LOGIN PASSWORD 'right'; END IF; END $$")
-    with postgres.asking_for_passwords("guarded"):
-        state.sinks(postgres=sink(postgres.dsn(dbname, user="guarded") + " password=n0t-r1ght"))
-        said = told_reason(state)
-    assert "password authentication failed" in said and "guarded" in said
-    assert "n0t-r1ght" not in said
-
-
-@pytest.mark.parametrize("change, word", [
-    (" sslmode=require", "does not support SSL"),
-    (" user=nobody_here", 'role "nobody_here" does not exist'),
-])
-def test_why_there_is_no_connection_is_told(state, postgres, dbname, change, word):
-    state.sinks(postgres=sink(postgres.dsn(dbname) + change))
-    assert word in told_reason(state)
-
-
-def test_a_server_that_is_not_there_and_a_missing_database_are_told(state, postgres, dbname):
-    state.sinks(postgres=sink(postgres.dsn("no_such_database")))
-    assert "no_such_database" in told_reason(state)
-    state.sinks(postgres=sink(postgres.dsn(dbname, port=1)))
-    assert "refused" in told_reason(state)
-
-
 def test_a_reader_reads_the_views_and_nothing_else_is_granted(binary, live, tmp_path, postgres,
                                                               dbname):
     make_role(postgres, dbname, "hooktrail_reader")
