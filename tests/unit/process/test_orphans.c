@@ -33,6 +33,9 @@ static const char clean_environment[] =
 static const char ignores_term[] =
     "setsid sh -c 'trap \"\" TERM; while :; do sleep 1; done' >/dev/null 2>&1 & echo $!";
 
+static const char *const ways[] = { plain,          holds_pipes,       new_session, daemonized,
+                                    no_descriptors, clean_environment, ignores_term };
+
 static struct process_result run(const char *script, const struct process_options *o)
 {
     const struct process_spec spec = fake_hook(script);
@@ -96,9 +99,6 @@ static void end_kept(pid_t pid)
 static void what_a_hook_leaves_running_is_counted_and_kept(void **state)
 {
     (void)state;
-    static const char *const ways[] = { plain,          holds_pipes,       new_session, daemonized,
-                                        no_descriptors, clean_environment, ignores_term };
-
     for (size_t i = 0; i < COUNT_OF(ways); i++) {
         CLEANUP(process_result_done) struct process_result r = run(ways[i], &keep);
         CLEANUP(process_result_done) struct process_result later = run("exit 0", &keep);
@@ -116,9 +116,6 @@ static void what_a_hook_leaves_running_is_counted_and_kept(void **state)
 static void what_a_hook_leaves_running_is_ended_where_that_is_chosen(void **state)
 {
     (void)state;
-    static const char *const ways[] = { plain,          holds_pipes,       new_session, daemonized,
-                                        no_descriptors, clean_environment, ignores_term };
-
     for (size_t i = 0; i < COUNT_OF(ways); i++) {
         CLEANUP(process_result_done) struct process_result r = run(ways[i], &end);
 
@@ -166,26 +163,25 @@ static void the_bytes_of_a_child_that_left_somebody_with_the_pipes_are_all_read(
 static void a_deadline_ends_everything_however_it_fled(void **state)
 {
     (void)state;
-    static const char *const ways[] = { plain,          holds_pipes,       new_session, daemonized,
-                                        no_descriptors, clean_environment, ignores_term };
+    struct process_spec specs[COUNT_OF(ways)];
+    struct process_result r[COUNT_OF(ways)];
+    char scripts[COUNT_OF(ways)][256];
 
     for (size_t i = 0; i < COUNT_OF(ways); i++) {
-        char script[256];
-
-        (void)snprintf(script, sizeof(script), "%s; sleep 60", ways[i]);
-
-        struct process_spec spec = fake_hook(script);
-        struct process_result r;
-
-        spec.timeout_ms = 1000; /* for the shell to get that far on a busy machine */
-        process_run(&spec, &r, 1, -1, &keep);
-        assert_int_equal(r.end, PROCESS_TIMED_OUT);
-        assert_int_equal(r.left_behind, 0);
-        assert_in_range(r.duration_us, 1000 * MS, 3000 * MS);
-        assert_false(alive(pid_in(&r)));
-        assert_no_children();
-        process_result_done(&r);
+        (void)snprintf(scripts[i], sizeof(scripts[i]), "%s; sleep 60", ways[i]);
+        specs[i] = fake_hook(scripts[i]);
+        specs[i].timeout_ms = 1000; /* for the shell to get that far on a busy machine */
     }
+    process_run(specs, r, COUNT_OF(ways), -1, &keep);
+
+    for (size_t i = 0; i < COUNT_OF(ways); i++) {
+        assert_int_equal(r[i].end, PROCESS_TIMED_OUT);
+        assert_int_equal(r[i].left_behind, 0);
+        assert_in_range(r[i].duration_us, 1000 * MS, 3000 * MS);
+        assert_false(alive(pid_in(&r[i])));
+        process_result_done(&r[i]);
+    }
+    assert_no_children();
 }
 
 /* Both stop by themselves: a bomb of 63 processes, a runner of a few hundred hops. */
@@ -226,16 +222,16 @@ static void who_flees_without_a_trace_is_found_while_others_run(void **state)
 static void forking_without_end_does_not_help(void **state)
 {
     (void)state;
-    static const char *const ways[] = { bomb, runner };
+    static const char *const forks[] = { bomb, runner };
 
-    for (size_t i = 0; i < COUNT_OF(ways); i++) {
-        struct process_spec spec = fake_hook(ways[i]);
+    for (size_t i = 0; i < COUNT_OF(forks); i++) {
+        struct process_spec spec = fake_hook(forks[i]);
         struct process_result r;
 
         spec.timeout_ms = 100;
         process_run(&spec, &r, 1, -1, &end);
-        assert_int_equal(r.end, ways[i] == bomb ? PROCESS_TIMED_OUT : PROCESS_EXITED);
-        assert_int_equal(ways[i] == bomb ? 0 : r.left_behind > 0, ways[i] != bomb);
+        assert_int_equal(r.end, forks[i] == bomb ? PROCESS_TIMED_OUT : PROCESS_EXITED);
+        assert_int_equal(forks[i] == bomb ? 0 : r.left_behind > 0, forks[i] != bomb);
         process_result_done(&r);
         assert_no_children();
     }
