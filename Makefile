@@ -104,8 +104,12 @@ $(OBJ)/tests/live/%: $(OBJ)/tests/live/%.o $(FAKES) $(ARCHIVES)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LIBS) -lcmocka
 live: $(LIVE)
 
+# Built first, all of them; then as many at once as -j says, and each tells what it said in one piece.
 test: $(TESTS)
-	@code=0; for t in $(TESTS); do $$t || { code=1; echo "$$t: FAILED"; }; done; exit $$code
+	@$(MAKE) --no-print-directory -k $(TESTS:%=%.run)
+%.run: %
+	@said=$$($< 2>&1) || said=$$(printf '%s\n%s' "$$said" "$<: FAILED"); \
+	    printf '%s\n' "$$said"; case $$said in *": FAILED") exit 1 ;; esac
 
 # The whole programs: pytest, against real servers and real children.
 PYTEST   := /usr/bin/python3 -m pytest -q -rs -p no:cacheprovider $(PYTEST_ARGS)
