@@ -49,19 +49,31 @@ static void on_rebalance(rd_kafka_t *rk, rd_kafka_resp_err_t code,
     for (int i = 0; i < list->cnt && l->batch.n_places < LOADER_PARTITIONS; i++) {
         struct loader_place *place = &l->batch.places[l->batch.n_places++];
 
-        *place = (struct loader_place){ .partition = list->elems[i].partition };
+        *place = (struct loader_place){ .partition = list->elems[i].partition, .proof = -1 };
         (void)snprintf(place->topic, sizeof(place->topic), "%s", list->elems[i].topic);
     }
     log_info("partitions assigned", log_i64("partitions", list->cnt));
 }
 
-/* Where to go on; told when the topic is not the one that was read before. */
+static void tell_anew(const struct loader_place *place, int64_t ends_at)
+{
+    log_error("the topic was deleted and made anew: reading it from its beginning; what is "
+              "there already is dropped",
+              log_str("topic", place->topic), log_i64("partition", place->partition),
+              log_i64("stood_at", place->next_offset), log_i64("ends_at", ends_at));
+}
+
+/*
+ * Where to go on: at the last message that was committed, which is read again and must
+ * be one that the database knows. A topic that was made anew may have grown beyond it.
+ */
 static int64_t start_of(struct loader *l, struct loader_place *place)
 {
     int64_t low = 0;
     int64_t high = 0;
 
-    if (place->next_offset < 0) {
+    place->proof = -1;
+    if (place->next_offset < 0 || place->anew) {
         return RD_KAFKA_OFFSET_BEGINNING;
     }
     if (rd_kafka_query_watermark_offsets(l->rk, place->topic, place->partition, &low, &high,
@@ -69,10 +81,7 @@ static int64_t start_of(struct loader *l, struct loader_place *place)
         return place->next_offset;
     }
     if (place->next_offset > high) {
-        log_error("the topic was deleted and made anew: reading it from its beginning; what is "
-                  "there already is dropped",
-                  log_str("topic", place->topic), log_i64("partition", place->partition),
-                  log_i64("stood_at", place->next_offset), log_i64("ends_at", high));
+        tell_anew(place, high);
         return RD_KAFKA_OFFSET_BEGINNING;
     }
     if (place->next_offset < low) {
@@ -80,7 +89,11 @@ static int64_t start_of(struct loader *l, struct loader_place *place)
                   log_str("topic", place->topic), log_i64("partition", place->partition),
                   log_i64("messages", low - place->next_offset));
     }
-    return place->next_offset < low ? low : place->next_offset;
+    if (place->next_offset <= low) {
+        return low;
+    }
+    place->proof = place->next_offset - 1;
+    return place->proof;
 }
 
 /* Take the partitions, each where the database says. */
@@ -116,16 +129,37 @@ static enum sink_result place_all(struct loader *l, struct err *err)
 
 /* ---- Reading ------------------------------------------------------------------------- */
 
+/*
+ * The first that comes from a place, a message or its end, must be what was read there
+ * last. Where it is not, all places are taken anew, this one from its beginning.
+ */
+static void prove(struct loader *l, struct loader_place *place, const rd_kafka_message_t *m)
+{
+    if (!m->err && m->offset == place->proof && loader_batch_knows(&l->batch, place, m)) {
+        place->proof = -1;
+        return;
+    }
+    tell_anew(place, m->offset);
+    place->anew = true;
+    l->placed = false;
+}
+
 static void take(struct loader *l, rd_kafka_message_t *m)
 {
     struct loader_batch *b = &l->batch;
     struct loader_place *place =
         m->rkt ? loader_place_of(b, rd_kafka_topic_name(m->rkt), m->partition) : NULL;
+    bool is_end = m->err == RD_KAFKA_RESP_ERR__PARTITION_EOF;
 
-    if (place && m->err == RD_KAFKA_RESP_ERR__PARTITION_EOF) {
+    if (place && place->proof >= 0 && (!m->err || is_end)) {
+        prove(l, place, m);
+        rd_kafka_message_destroy(m);
+        return;
+    }
+    if (place && is_end) {
         place->at_end = true;
     }
-    if (m->err && m->err != RD_KAFKA_RESP_ERR__PARTITION_EOF) {
+    if (m->err && !is_end) {
         log_warn("Kafka cannot be read, will retry", log_str("err", rd_kafka_message_errstr(m)));
     }
     if (m->err || !place) {

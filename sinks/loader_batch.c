@@ -5,12 +5,15 @@
 #include <string.h>
 
 #include "collector/base/clock.h"
+#include "collector/base/id.h"
 #include "collector/base/log.h"
 #include "collector/base/mem.h"
 #include "collector/record/decode.h"
 #include "sinks/deadletter.h"
-#include "sinks/loader_seen.h"
+#include "sinks/loader_mark.h"
 #include "sinks/sql_result.h"
+
+static const char unique_violation[] = "23505"; /* SQLSTATE */
 
 struct loader_place *loader_place_of(struct loader_batch *b, const char *topic, int32_t partition)
 {
@@ -134,97 +137,50 @@ static bool read_message(struct loader_batch *b, const rd_kafka_message_t *m, st
 
 /* ---- The last sequences --------------------------------------------------------------- */
 
-/*
- * One journal in one partition. A topic's partition holds a journal's records in
- * order, so what is above the last sequence is new, without a look. What is not is a
- * resend, or a dead letter that was sent at last: then the table knows. The
- * partition's offset is ours while the transaction lasts, and so are these.
- */
-struct mark {
-    struct slice journal; /* into a message of the batch */
-    const struct loader_place *place;
-    uint64_t last_seq;
-    uint64_t stored_seq;     /* last_seq as it was before this transaction */
-    struct loader_seen seen; /* there already, of what this batch has, or added by it */
-    bool looked;             /* `seen` holds what was there before */
-    bool moved;
-};
-
-struct marks {
-    struct mark *list; /* owned */
-    size_t n;
-    size_t cap;
-};
-
-static void marks_done(struct marks *m)
+/* What a message says of its place in its journal; false when that is nothing. */
+static bool read_place(const rd_kafka_message_t *m, struct slice *ret_journal, uint64_t *ret_seq)
 {
-    for (size_t i = 0; i < m->n; i++) {
-        loader_seen_done(&m->list[i].seen);
-    }
-    free(m->list);
+    *ret_journal = header(m, "journal");
+    return id_valid(*ret_journal) && slice_to_u64(header(m, "seq"), ret_seq);
 }
 
-static struct mark *find_mark(struct marks *marks, struct slice journal,
-                              const struct loader_place *place)
+bool loader_batch_knows(struct loader_batch *b, const struct loader_place *place,
+                        const rd_kafka_message_t *m)
 {
-    for (size_t i = marks->n; i > 0; i--) {
-        if (marks->list[i - 1].place == place && slice_equal(marks->list[i - 1].journal, journal)) {
-            return &marks->list[i - 1];
-        }
+    CLEANUP(loader_marks_done) struct loader_marks marks = { .db = b->db->db };
+    struct err ignored; /* a lost connection is noticed, and told, by the commit */
+    struct loader_mark *mark;
+    struct slice journal;
+    uint64_t seq;
+
+    if (!read_place(m, &journal, &seq)) {
+        return true;
     }
-    if (marks->n == marks->cap) {
-        marks->cap = marks->cap > 0 ? marks->cap * 2 : 16;
-        marks->list = xrealloc(marks->list, marks->cap * sizeof(*marks->list));
-    }
-    marks->list[marks->n] = (struct mark){ .journal = journal };
-    return &marks->list[marks->n++];
+    postgres_arm(b->db->db);
+    return loader_mark_of(&marks, journal, place, &mark, &ignored) != SINK_OK ||
+           seq <= mark->last_seq;
 }
 
-/* Read a mark that is new from the database. */
-static enum sink_result read_mark(struct loader_batch *b, struct mark *m,
-                                  const struct loader_place *place, struct err *err)
+/* A message that nobody takes counts as read, too: it may be the last one before we come back. */
+static enum sink_result pass_over(struct loader_batch *b, const rd_kafka_message_t *m,
+                                  struct loader_marks *marks, struct err *err)
 {
-    const struct postgres_value values[] = { text(m->journal), text(slice_from_cstr(place->topic)),
-                                             number(place->partition) };
-    int64_t last = 0;
-    enum sql_class class = SQL_DONE;
+    const struct loader_place *place =
+        loader_place_of(b, rd_kafka_topic_name(m->rkt), m->partition);
+    struct loader_mark *mark;
+    struct slice journal;
+    uint64_t seq;
 
-    if (m->place) {
+    if (!read_place(m, &journal, &seq)) {
         return SINK_OK;
     }
-    class = postgres_query(b->db->db,
-                           "SELECT last_seq FROM kafka_position WHERE journal = $1 AND topic = $2 "
-                           "AND partition = $3",
-                           values, 3, keep_number, &last, NULL, err);
-    m->last_seq = (uint64_t)last;
-    m->stored_seq = (uint64_t)last;
-    m->place = place;
-    return class == SQL_DATA ? SINK_REJECT : sql_result(class);
-}
 
-static enum sink_result write_marks(struct loader_batch *b, const struct marks *marks,
-                                    struct err *err)
-{
-    enum sql_class class = SQL_DONE;
+    enum sink_result result = loader_mark_of(marks, journal, place, &mark, err);
 
-    for (size_t i = 0; class == SQL_DONE && i < marks->n; i++) {
-        const struct mark *m = &marks->list[i];
-        const struct postgres_value values[] = {
-            text(m->journal),
-            text(slice_from_cstr(m->place->topic)),
-            number(m->place->partition),
-            number((int64_t)m->last_seq),
-        };
-
-        if (m->moved) {
-            class = postgres_query(b->db->db,
-                                   "INSERT INTO kafka_position (journal, topic, partition, "
-                                   "last_seq) VALUES ($1, $2, $3, $4) ON CONFLICT (journal, topic, "
-                                   "partition) DO UPDATE SET last_seq = excluded.last_seq",
-                                   values, 4, NULL, NULL, NULL, err);
-        }
+    if (result == SINK_OK) {
+        loader_mark_move(mark, seq);
     }
-    return class == SQL_DATA ? SINK_BROKEN : sql_result(class);
+    return result;
 }
 
 static bool keep_seen(void *ctx, const PGresult *row)
@@ -233,16 +189,21 @@ static bool keep_seen(void *ctx, const PGresult *row)
     return true;
 }
 
+static bool looks_resent(const struct loader_batch *b, const struct loader_mark *mark, uint64_t seq)
+{
+    return b->looks_at_all || seq <= mark->stored_seq;
+}
+
 /* Widen the range by a message, where it is one of the mark's that may be there. */
-static void widen(struct loader_batch *b, const struct mark *mark, const rd_kafka_message_t *m,
-                  struct postgres_range *range)
+static void widen(struct loader_batch *b, const struct loader_mark *mark,
+                  const rd_kafka_message_t *m, struct postgres_range *range)
 {
     struct err ignored; /* a message that cannot be read is refused when its turn comes */
     struct letter l;
 
     if (loader_place_of(b, rd_kafka_topic_name(m->rkt), m->partition) != mark->place ||
         !slice_equal(header(m, "journal"), mark->journal) || !read_message(b, m, &l, &ignored) ||
-        l.record.seq > mark->stored_seq) {
+        !looks_resent(b, mark, l.record.seq)) {
         return;
     }
     range->type = l.record.type;
@@ -253,7 +214,7 @@ static void widen(struct loader_batch *b, const struct mark *mark, const rd_kafk
 }
 
 /* One question for all messages of the batch that look like resends: a producer resends many. */
-static enum sink_result look(struct loader_batch *b, struct mark *mark, struct err *err)
+static enum sink_result look(struct loader_batch *b, struct loader_mark *mark, struct err *err)
 {
     struct postgres_range range = { .journal = mark->journal,
                                     .from_us = INT64_MAX,
@@ -269,32 +230,31 @@ static enum sink_result look(struct loader_batch *b, struct mark *mark, struct e
 }
 
 static enum sink_result add_message(struct loader_batch *b, const rd_kafka_message_t *m,
-                                    struct marks *marks, struct loader_count *count,
+                                    struct loader_marks *marks, struct loader_count *count,
                                     struct err *err)
 {
     const struct loader_place *place =
         loader_place_of(b, rd_kafka_topic_name(m->rkt), m->partition);
+    struct loader_mark *mark;
     struct letter l;
 
     if (!read_message(b, m, &l, err)) {
         return SINK_REJECT;
     }
 
-    struct mark *mark = find_mark(marks, l.journal, place);
-    enum sink_result result = read_mark(b, mark, place, err);
+    enum sink_result result = loader_mark_of(marks, l.journal, place, &mark, err);
 
-    if (result == SINK_OK && l.record.seq <= mark->stored_seq && !mark->looked) {
+    if (result == SINK_OK && !mark->looked && looks_resent(b, mark, l.record.seq)) {
         result = look(b, mark, err);
     }
     if (result != SINK_OK) {
         return result;
     }
-    if (l.record.seq <= mark->last_seq && loader_seen_has(&mark->seen, l.record.seq)) {
+    loader_mark_move(mark, l.record.seq);
+    if (loader_seen_has(&mark->seen, l.record.seq)) {
         count->dropped++;
         return SINK_OK;
     }
-    mark->moved = mark->moved || l.record.seq > mark->last_seq;
-    mark->last_seq = l.record.seq > mark->last_seq ? l.record.seq : mark->last_seq;
     loader_seen_add(&mark->seen, l.record.seq);
     count->loaded++;
     return postgres_batch_add(b->db, l.journal, &l.record, err);
@@ -365,15 +325,16 @@ static void remember_offsets(struct loader_batch *b)
     for (size_t i = 0; i < b->n_places; i++) {
         if (b->places[i].read_to >= 0) {
             b->places[i].next_offset = b->places[i].read_to;
+            b->places[i].anew = false;
         }
     }
 }
 
-/* Messages from..to in one transaction; `skip`: only their offsets and nothing else. */
+/* Messages from..to in one transaction; `skip`: only that they were read. */
 static enum sink_result commit_range(struct loader_batch *b, size_t from, size_t to, bool skip,
                                      struct err *err)
 {
-    CLEANUP(marks_done) struct marks marks = { 0 };
+    CLEANUP(loader_marks_done) struct loader_marks marks = { .db = b->db->db };
     struct loader_count count = { 0 };
     char source[300];
     enum sink_result result = postgres_batch_begin(b->db, err);
@@ -382,16 +343,18 @@ static enum sink_result commit_range(struct loader_batch *b, size_t from, size_t
     if (result == SINK_OK) {
         result = move_offsets(b, from, to, err);
     }
-    for (size_t i = from; result == SINK_OK && !skip && i < to; i++) {
-        result = add_message(b, b->messages[i], &marks, &count, err);
+    for (size_t i = from; result == SINK_OK && i < to; i++) {
+        result = skip ? pass_over(b, b->messages[i], &marks, err)
+                      : add_message(b, b->messages[i], &marks, &count, err);
     }
     if (result == SINK_OK) {
-        result = write_marks(b, &marks, err);
+        result = loader_marks_write(&marks, err);
     }
     if (result == SINK_OK) {
         result = postgres_batch_commit(b->db, slice_from_cstr(source), err);
     }
     if (result != SINK_OK) {
+        b->doubled = strcmp(b->db->db->sqlstate, unique_violation) == 0;
         postgres_batch_abandon(b->db);
         return b->db->db->lost && result == SINK_RETRY ? SINK_DOWN : result;
     }
@@ -431,16 +394,30 @@ static enum sink_result bury(struct loader_batch *b, size_t i, struct err *err)
     return commit_range(b, i, i + 1, true, err);
 }
 
-static enum sink_result commit_some(struct loader_batch *b, size_t from, size_t to, struct err *err)
+/* As it comes; and with a look at everything where something is there that we did not know of. */
+static enum sink_result commit_once(struct loader_batch *b, size_t from, size_t to, struct err *err)
 {
     enum sink_result result = commit_range(b, from, to, false, err);
-    size_t middle = from + (to - from) / 2;
 
-    if (result != SINK_REJECT) {
+    if (result == SINK_BROKEN && b->doubled) {
+        b->looks_at_all = true;
+        result = commit_range(b, from, to, false, err);
+        b->looks_at_all = false;
+    }
+    return result;
+}
+
+static enum sink_result commit_some(struct loader_batch *b, size_t from, size_t to, struct err *err)
+{
+    enum sink_result result = commit_once(b, from, to, err);
+    size_t middle = from + (to - from) / 2;
+    bool has_both = result == SINK_BROKEN && b->doubled; /* a record and its resend */
+
+    if (result != SINK_REJECT && !has_both) {
         return result;
     }
     if (to - from == 1) {
-        return bury(b, from, err);
+        return has_both ? result : bury(b, from, err);
     }
     result = commit_some(b, from, middle, err);
     return result == SINK_OK ? commit_some(b, middle, to, err) : result;

@@ -22,6 +22,8 @@ struct loader_place {
     int32_t partition;
     int64_t next_offset; /* committed in the database */
     int64_t read_to;     /* behind the last message of the batch */
+    int64_t proof;       /* the last message that was committed is here, and is read again; or -1 */
+    bool anew;           /* it was not: until the next commit this is read from its beginning */
     bool at_end;
 };
 
@@ -35,6 +37,9 @@ struct loader_batch {
     size_t n_places;
     struct arena arena;
     struct loader_count count;
+    bool doubled;      /* the last transaction failed over a row that is there already */
+    bool looks_at_all; /* whatever comes may be there already, also what is above the last sequence
+                        */
 };
 
 /* The place of a message's partition; NULL when it is not ours. */
@@ -45,6 +50,13 @@ bool loader_batch_connect(struct loader_batch *b, struct err *err) MUST_CHECK;
 
 /* Ask the database where each place goes on; -1 where it has never been read. */
 enum sink_result loader_batch_ask(struct loader_batch *b, struct err *err) MUST_CHECK;
+
+/*
+ * Whether the database has seen what stands at m, by the last sequence of its journal;
+ * true where that cannot be told. It has not: the topic is another one than was read.
+ */
+bool loader_batch_knows(struct loader_batch *b, const struct loader_place *place,
+                        const rd_kafka_message_t *m);
 
 /*
  * Commit everything; on SINK_OK the batch is empty. A record that is refused for good

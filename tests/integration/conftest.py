@@ -22,9 +22,9 @@ def binary():
 
 
 @pytest.fixture(scope="session")
-def live():
-    """A test program under tests/live, by name."""
-    folder = os.path.join(ROOT, "build", "obj", "tests", "live")
+def live(binary):
+    """A test program under tests/live, by name; of the same build."""
+    folder = os.path.join(os.path.dirname(os.path.abspath(binary)), "obj", "tests", "live")
     return lambda name: os.path.join(folder, name)
 
 

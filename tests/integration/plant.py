@@ -229,13 +229,21 @@ def read_journal(folder):
     assert expected == durable + 1, f"{folder}: ends before {expected}, durable is {durable}"
 
 
+def is_killed(pid):
+    """Whether a SIGKILL waits for the process: it runs none of its own code any more."""
+    status = pathlib.Path(f"/proc/{pid}/status").read_text()
+    pending = [int(line.split()[1], 16) for line in status.splitlines() if "Pnd:" in line]
+    return any(mask >> (signal.SIGKILL - 1) & 1 for mask in pending)
+
+
 def processes(word):
     """Pids of living processes that have a word in their command line."""
     found = []
     for path in pathlib.Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
             if (word.encode() in (path / "cmdline").read_bytes()
-                    and (path / "stat").read_text().rsplit(")", 1)[1].split()[0] not in "ZX"):
+                    and (path / "stat").read_text().rsplit(")", 1)[1].split()[0] not in "ZX"
+                    and not is_killed(path.name)):
                 found.append(int(path.name))
     return found
 

@@ -106,8 +106,9 @@ class Ship:
                 [os.path.join(os.path.dirname(self.state.binary), "libexec", "hooktrail-ship"),
                  "--config", str(self.state.config), "--state", str(self.state.path),
                  "ship", *self.args], stderr=log, stdout=log, stdin=subprocess.DEVNULL)
-        wait_for(lambda: len(BEGINS.findall(self.state.log_text())) > begun,
-                 why=self.state.log_tail)
+        wait_for(lambda: self.process.poll() is not None
+                 or len(BEGINS.findall(self.state.log_text())) > begun, why=self.state.log_tail)
+        assert self.process.poll() is None, self.state.log_tail()
 
     def kill(self):
         if self.process.poll() is None:
@@ -191,6 +192,14 @@ def read_topic(kafka, topic, isolation="read_committed"):
 
 def read_topics(kafka, prefix, names=RECORD_TOPICS, **kw):
     return [m for name in names for m in read_topic(kafka, f"{prefix}.{name}", **kw)]
+
+
+def kept_position(kafka, prefix, journal):
+    """The position of exactly-once in its compacted topic: the last one that was committed."""
+    out = subprocess.run(["kcat", "-C", "-b", kafka.bootstrap, "-t", f"{prefix}.positions", "-e", "-q",
+                          "-o", "beginning", "-X", "isolation.level=read_committed", "-f", "%k %s\n"],
+                         capture_output=True, text=True, timeout=120, check=True).stdout
+    return int(dict(map(str.split, out.splitlines())).get(journal, 0))
 
 
 def assert_in_order(messages):

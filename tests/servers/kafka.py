@@ -13,6 +13,7 @@
 The jars come by Maven from pom.xml beside this file into build/kafka, once. Where they
 cannot be had, why_not() says so and the tests that need a broker are skipped with that reason.
 """
+import contextlib
 import glob
 import os
 import pathlib
@@ -148,6 +149,9 @@ class Kafka:
             "default.replication.factor": copies, "min.insync.replicas": max(1, copies - 1),
             "num.partitions": 3, "group.initial.rebalance.delay.ms": 0,
             "num.network.threads": 2, "num.io.threads": 2, "background.threads": 2,
+            # A broker that died or fell silent is missed, and may come back, after so long.
+            "broker.session.timeout.ms": 3000, "broker.heartbeat.interval.ms": 500,
+            "group.min.session.timeout.ms": 1000,  # and a consumer that did, where it says so
             "log.segment.bytes": 64 * 1024 * 1024, **self.settings,
         }
         with open(self._path(i, "server.properties"), "w") as f:
@@ -175,6 +179,15 @@ class Kafka:
         """Start node i again on its ports and data."""
         self._spawn(i)
         self._wait(i)
+
+    @contextlib.contextmanager
+    def frozen(self, i=0):
+        """While this lasts node i says nothing and closes nothing."""
+        self.processes[i].send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self.processes[i].send_signal(signal.SIGCONT)
 
     def stop(self, i=0, kill=False):
         """End node i; kill=True is a crash."""

@@ -13,6 +13,8 @@ gssencmode=disable: `proxy.dsn(dsn)` sees to that.
     lost-commit    it ends after the server's answer to COMMIT, which the client never sees
     silent-copy    from the middle of a COPY on nothing is forwarded, and nothing is closed
     silent-commit  the same from the server's answer to COMMIT on
+    hold-copy      in the middle of a COPY everything stands still until proxy.release()
+    hold-commit    the same between the server's answer to COMMIT and the client
 """
 import select
 import socket
@@ -21,6 +23,8 @@ import threading
 
 COMMIT = b"COMMIT\0"
 FAULTS = ("cut-copy", "cut-commit", "lost-commit", "silent-copy", "silent-commit")
+HOLDS = ("hold-copy", "hold-commit")  # for a fault of the server or of the client meanwhile
+HOLD_SECONDS = 60
 
 
 class _Ended(Exception):
@@ -51,16 +55,27 @@ class _Connection(threading.Thread):
         self.proxy.fired.set()
         raise _Ended
 
+    def _hold(self):
+        self.proxy.fired.set()
+        self.proxy.released.wait(HOLD_SECONDS)
+
+    def _in_copy(self, message):
+        """Half of a row's message has passed. What is still to pass, where it goes on."""
+        self.copied = True
+        fault = self.proxy.take("cut-copy", "silent-copy", "hold-copy")
+        if not fault:
+            return message
+        half = len(message) // 2
+        self.server.sendall(message[:half])
+        {"cut-copy": self._cut, "silent-copy": self._silence, "hold-copy": self._hold}[fault]()
+        return message[half:]
+
     def _on_message(self, kind, message):
         if kind == b"d":
-            self.copied = True
-            fault = self.proxy.take("cut-copy", "silent-copy")
-            if fault:
-                self.server.sendall(message[:len(message) // 2])
-                self._silence() if fault == "silent-copy" else self._cut()
+            message = self._in_copy(message)
         if kind == b"Q" and message[5:] == COMMIT and self.copied:
             self.committing = True
-            fault = self.proxy.take("cut-commit", "lost-commit", "silent-commit")
+            fault = self.proxy.take("cut-commit", "lost-commit", "silent-commit", "hold-commit")
             if fault == "cut-commit":
                 self._cut()
             self.fault = fault
@@ -88,6 +103,9 @@ class _Connection(threading.Thread):
             self._cut()
         if self.fault == "silent-commit":
             self._silence()
+        if self.fault == "hold-commit":
+            self._hold()
+            self.fault = None
         if self.committing:
             self.committing = self.copied = False
             self.proxy.commits += 1
@@ -111,6 +129,7 @@ class PostgresProxy:
         self.server_port = server_port
         self.commits = 0               # of copied rows, answered to the client, ever
         self.fired = threading.Event()  # the armed fault has happened
+        self.released = threading.Event()  # what is held goes on
         self._armed = None
         self._lock = threading.Lock()
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -136,10 +155,15 @@ class PostgresProxy:
 
     def arm(self, fault):
         """The next occasion for `fault` takes it."""
-        assert fault in FAULTS
+        assert fault in FAULTS + HOLDS
         with self._lock:
             self.fired.clear()
+            self.released.clear()
             self._armed = fault
+
+    def release(self):
+        """Let go on what a hold keeps."""
+        self.released.set()
 
     def take(self, *faults):
         """The armed fault, when it is one of `faults`; it is then no longer armed."""

@@ -1,0 +1,109 @@
+#include "sinks/loader_mark.h"
+
+#include <stdlib.h>
+
+#include "collector/base/mem.h"
+#include "sinks/sql_result.h"
+
+void loader_marks_done(struct loader_marks *marks)
+{
+    for (size_t i = 0; i < marks->n; i++) {
+        loader_seen_done(&marks->list[i].seen);
+    }
+    free(marks->list);
+}
+
+static struct loader_mark *find(const struct loader_marks *marks, struct slice journal,
+                                const struct loader_place *place)
+{
+    for (size_t i = marks->n; i > 0; i--) {
+        if (marks->list[i - 1].place == place && slice_equal(marks->list[i - 1].journal, journal)) {
+            return &marks->list[i - 1];
+        }
+    }
+    return NULL;
+}
+
+static struct loader_mark *add(struct loader_marks *marks, const struct loader_mark *m)
+{
+    if (marks->n == marks->cap) {
+        marks->cap = marks->cap > 0 ? marks->cap * 2 : 16;
+        marks->list = xrealloc(marks->list, marks->cap * sizeof(*marks->list));
+    }
+    marks->list[marks->n] = *m;
+    return &marks->list[marks->n++];
+}
+
+static bool keep_number(void *ctx, const PGresult *row)
+{
+    *(int64_t *)ctx = postgres_integer(row, 0);
+    return false;
+}
+
+static struct postgres_value text(struct slice s)
+{
+    return (struct postgres_value){ .kind = POSTGRES_TEXT, .text = s };
+}
+
+static struct postgres_value number(int64_t n)
+{
+    return (struct postgres_value){ .kind = POSTGRES_INTEGER, .number = n };
+}
+
+enum sink_result loader_mark_of(struct loader_marks *marks, struct slice journal,
+                                const struct loader_place *place, struct loader_mark **ret,
+                                struct err *err)
+{
+    const struct postgres_value values[] = { text(journal), text(slice_from_cstr(place->topic)),
+                                             number(place->partition) };
+    struct loader_mark *m = find(marks, journal, place);
+    int64_t last = 0;
+    enum sql_class class = SQL_DONE;
+
+    if (!m) {
+        class = postgres_query(marks->db,
+                               "SELECT last_seq FROM kafka_position WHERE journal = $1 "
+                               "AND topic = $2 AND partition = $3",
+                               values, 3, keep_number, &last, NULL, err);
+    }
+    if (!m && class == SQL_DONE) {
+        m = add(marks, &(const struct loader_mark){ .journal = journal,
+                                                    .place = place,
+                                                    .last_seq = (uint64_t)last,
+                                                    .stored_seq = (uint64_t)last });
+    }
+    *ret = m;
+    return class == SQL_DATA ? SINK_REJECT : sql_result(class);
+}
+
+void loader_mark_move(struct loader_mark *m, uint64_t seq)
+{
+    if (seq > m->last_seq) {
+        m->last_seq = seq;
+        m->moved = true;
+    }
+}
+
+enum sink_result loader_marks_write(const struct loader_marks *marks, struct err *err)
+{
+    enum sql_class class = SQL_DONE;
+
+    for (size_t i = 0; class == SQL_DONE && i < marks->n; i++) {
+        const struct loader_mark *m = &marks->list[i];
+        const struct postgres_value values[] = {
+            text(m->journal),
+            text(slice_from_cstr(m->place->topic)),
+            number(m->place->partition),
+            number((int64_t)m->last_seq),
+        };
+
+        if (m->moved) {
+            class = postgres_query(marks->db,
+                                   "INSERT INTO kafka_position (journal, topic, partition, "
+                                   "last_seq) VALUES ($1, $2, $3, $4) ON CONFLICT (journal, topic, "
+                                   "partition) DO UPDATE SET last_seq = excluded.last_seq",
+                                   values, 4, NULL, NULL, NULL, err);
+        }
+    }
+    return class == SQL_DATA ? SINK_BROKEN : sql_result(class);
+}
