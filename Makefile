@@ -117,7 +117,8 @@ integration: all live
 	HOOKTRAIL_BIN=$(abspath $(OUT)/hooktrail) $(PYTEST) tests/integration
 
 chaos: all live soak
-	HOOKTRAIL_BIN=$(abspath $(OUT)/hooktrail) HOOKTRAIL_CHAOS=long $(PYTEST) -x tests/integration -m chaos
+	HOOKTRAIL_BIN=$(abspath $(OUT)/hooktrail) HOOKTRAIL_CHAOS=long $(PYTEST) -vv -s --durations=0 \
+	    --durations-min=1 -x tests/integration -m chaos
 
 # libFuzzer, under ASan and UBSan; what it found before is the corpus.
 FUZZ_SECONDS ?= 60

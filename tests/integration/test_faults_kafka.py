@@ -101,13 +101,14 @@ def through_outages(states, cluster, plan):
     with contextlib.ExitStack() as stack:
         ships = [stack.enter_context(Ship(state)) for state in states.values()]
         for i, fault in enumerate(plan, 1):
+            begin = time.monotonic()
             for flow in flows.values():
                 flow.wait_for_progress()
+            waited = time.monotonic() - begin
             for flow in flows.values():
                 flow.go_on(FLOW)
-            begin = time.monotonic()
             strike(fault, cluster, ships)
-            print(f"{i} of {len(plan)}: {fault}, {time.monotonic() - begin:.1f} s", flush=True)
+            print(f"{i} of {len(plan)}: records flow after {waited:.1f} s, {fault}", flush=True)
         records = {d: shipped(state, flows[d].journal) for d, state in states.items()}
         for ship in ships:
             ship.stop()
