@@ -25,11 +25,20 @@ struct why_step why_worked_step(const struct why_case *c);
 struct why_step why_step(enum why_state state, struct slice evidence, struct slice record_id);
 
 /* Of the hook's part in the evaluation, which is NULL where it is not listed. */
-bool why_ran(const struct execution *x);
-bool why_skipped_for(const struct execution *x, enum skip_reason reason);
+static inline bool why_ran(const struct execution *x)
+{
+    return x && x->decision != DECISION_SKIPPED;
+}
+static inline bool why_skipped_for(const struct execution *x, enum skip_reason reason)
+{
+    return x && x->decision == DECISION_SKIPPED && x->skip_reason == reason;
+}
 
-/* True when it was not skipped for this reason, and was tried for it: it ran, or failed later. */
-bool why_passed_over(const struct execution *x, enum skip_reason reason);
+/* Skip reasons are tried in order: what comes before the one that is told was passed. */
+static inline bool why_passed_over(const struct execution *x, enum skip_reason reason)
+{
+    return x && (x->decision != DECISION_SKIPPED || x->skip_reason > reason);
+}
 
 /* The id of the evaluation; empty where there is none. */
 struct slice why_evaluation_id(const struct why_case *c);

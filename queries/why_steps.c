@@ -4,22 +4,6 @@
 #include "queries/say.h"
 #include "queries/why_step.h"
 
-/* Skip reasons are tried in order: what comes before the one that is told was passed. */
-bool why_passed_over(const struct execution *x, enum skip_reason reason)
-{
-    return x && (x->decision != DECISION_SKIPPED || x->skip_reason > reason);
-}
-
-bool why_skipped_for(const struct execution *x, enum skip_reason reason)
-{
-    return x && x->decision == DECISION_SKIPPED && x->skip_reason == reason;
-}
-
-bool why_ran(const struct execution *x)
-{
-    return x && x->decision != DECISION_SKIPPED;
-}
-
 struct why_step why_step(enum why_state state, struct slice evidence, struct slice record_id)
 {
     return (struct why_step){ .state = state, .evidence = evidence, .record_id = record_id };

@@ -197,7 +197,9 @@ static void read_sinks(struct config_reader *r, const struct config_map *root)
     if (!config_sub_map(r, root, "sinks", "sinks", &m)) {
         return;
     }
-    if (json_object_get(root->map, "sinks")) {
+    if (m.map && json_object_size(m.map) == 0) {
+        config_fault(r, root, "sinks", "names no sink; without this key records go to sqlite");
+    } else if (m.map) {
         read_chosen(r, &m, config_sinks, sizeof(config_sinks) / sizeof(config_sinks[0]));
     } else {
         read_default_sink(r);

@@ -53,7 +53,7 @@ struct config {
         int64_t checkpoint_s;
     } journal;
 
-    /* Configured sinks, in the order of the file; "sqlite" alone when the key is absent. */
+    /* Configured sinks, at least one, in the order of the file; without the key, "sqlite" alone. */
     struct config_sink {
         const char *name;       /* sqlite, postgres, kafka, null */
         const json_t *settings; /* its mapping, checked, defaults filled in */

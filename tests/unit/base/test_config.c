@@ -116,6 +116,18 @@ static void values_of_the_file_count_and_tell_their_line(void **state)
     config_free(c);
 }
 
+/* A key whose lines were all taken out: as absent, as everywhere. */
+static void a_key_without_anything_is_as_none(void **state)
+{
+    (void)state;
+    struct config *c = load("sinks:\ncollect:\ncontracts:\n");
+
+    assert_non_null(c);
+    assert_int_equal(c->n_sinks, 1);
+    assert_string_equal(c->sinks[0].name, "sqlite");
+    config_free(c);
+}
+
 static void sinks_keep_the_order_of_the_file(void **state)
 {
     (void)state;
@@ -169,6 +181,7 @@ static void what_cannot_be_meant_is_a_fault_with_line_and_key(void **state)
         { "contracts: {sre: {hooks: ''}}\n", 1, "contracts.sre.hooks", "a path" },
         { "contracts: {sree: {hooks: a}}\n", 1, "contracts.sree", "did you mean 'sre'?" },
         { "sinks:\n  postgres:\n", 2, "sinks.postgres.dsn", "is missing" },
+        { "sinks: {}\n", 1, "sinks", "names no sink" },
         { "sinks: {kafka: {properties: [1]}}\n", 1, "sinks.kafka.properties", "a mapping" },
         { "serve: {store: postgres}\n", 1, "serve.store", "no sink 'postgres'" },
         { "serve: {store: kafka}\n", 1, "serve.store", "one of sqlite, postgres" },
@@ -318,6 +331,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(an_empty_file_has_the_defaults),
         TEST(values_of_the_file_count_and_tell_their_line),
+        TEST(a_key_without_anything_is_as_none),
         TEST(sinks_keep_the_order_of_the_file),
         TEST(what_cannot_be_meant_is_a_fault_with_line_and_key),
         TEST(all_faults_are_told_at_once),
