@@ -20,10 +20,9 @@ struct globals {
 
 /*
  * The value of option `name` when argv[*i] is `--name=VALUE` or `--name VALUE`, and
- * *i then stands on its last word. NULL when it is another word; *missing
- * when there is no value.
+ * *i then stands on its last word; "" where there is none. NULL when it is another word.
  */
-static const char *value_of(const char *name, char **argv, int *i, bool *missing)
+static const char *value_of(const char *name, char **argv, int *i)
 {
     size_t len = strlen(name);
     const char *word = argv[*i];
@@ -37,11 +36,7 @@ static const char *value_of(const char *name, char **argv, int *i, bool *missing
     if (word[2 + len] != '\0') {
         return NULL;
     }
-    if (!argv[*i + 1]) {
-        *missing = true;
-        return "";
-    }
-    return argv[++*i];
+    return argv[*i + 1] ? argv[++*i] : "";
 }
 
 /* Read a word of --color. False when it is none. */
@@ -80,12 +75,25 @@ static bool set_once(const char **to, const char *name, const char *value)
     return true;
 }
 
+static enum taken take_value(struct globals *g, const char *name, const char *value)
+{
+    if (strcmp(name, "color") != 0) {
+        const char **to = strcmp(name, "config") == 0 ? &g->cli.config : &g->cli.state;
+
+        return set_once(to, name, value) ? TAKEN_YES : TAKEN_BAD;
+    }
+    if (!set_color(g, value)) {
+        (void)fprintf(stderr, "hooktrail: --color takes auto, always or never\n");
+        return TAKEN_BAD;
+    }
+    return TAKEN_YES;
+}
+
 /* Take argv[*i] (and its value) when it is a global option. */
 static enum taken take_global(struct globals *g, char **argv, int *i)
 {
+    static const char *const with_value[] = { "config", "state", "color" };
     const char *word = argv[*i];
-    bool missing = false;
-    const char *value;
 
     if (strcmp(word, "--json") == 0) {
         g->cli.json = true;
@@ -95,29 +103,18 @@ static enum taken take_global(struct globals *g, char **argv, int *i)
         g->help = true;
         return TAKEN_YES;
     }
+    for (size_t k = 0; k < sizeof(with_value) / sizeof(with_value[0]); k++) {
+        const char *value = value_of(with_value[k], argv, i);
 
-    value = value_of("config", argv, i, &missing);
-    if (value && !set_once(&g->cli.config, "config", value)) {
-        return TAKEN_BAD;
-    }
-    if (!value) {
-        value = value_of("state", argv, i, &missing);
-        if (value && !set_once(&g->cli.state, "state", value)) {
+        if (value && !*value) {
+            (void)fprintf(stderr, "hooktrail: %s needs a value\n", word);
             return TAKEN_BAD;
         }
-    }
-    if (!value) {
-        value = value_of("color", argv, i, &missing);
-        if (value && !missing && !set_color(g, value)) {
-            (void)fprintf(stderr, "hooktrail: --color takes auto, always or never\n");
-            return TAKEN_BAD;
+        if (value) {
+            return take_value(g, with_value[k], value);
         }
     }
-    if (missing || (value && !*value)) {
-        (void)fprintf(stderr, "hooktrail: %s needs a value\n", word);
-        return TAKEN_BAD;
-    }
-    return value ? TAKEN_YES : TAKEN_NO;
+    return TAKEN_NO;
 }
 
 /* Take the global options out of argv; *ret_argc words stay. */
