@@ -3,39 +3,15 @@
 
 #include <string.h>
 
-/* The keys that mean something; whatever else stands there is passed over. */
-enum top_key { T_OK, T_REASON, T_DECISION, T_SPECIFIC, T_COUNT };
-static const char *const top_names[T_COUNT] = { "ok", "reason", "decision", "hookSpecificOutput" };
-
-enum inner_key { I_PERMISSION, I_QUESTION, I_CONTEXT, I_COUNT };
-static const char *const inner_names[I_COUNT] = {
-    "permissionDecision",
-    "permissionDecisionReason",
-    "additionalContext",
-};
-
-/* The first member of each name. */
-static void find(struct json_value object, const char *const *names, size_t n,
-                 struct json_value *found)
-{
-    struct payload_iter it = payload_iter(object);
-    struct slice key;
-    struct json_value value;
-
-    while (payload_next(&it, &key, &value)) {
-        for (size_t i = 0; i < n; i++) {
-            if (found[i].kind == JSON_KIND_NONE &&
-                payload_string_is(key, slice_from_cstr(names[i]))) {
-                found[i] = value;
-            }
-        }
-    }
-}
-
-/* Absent and null are the same: *ret stays empty. */
-static bool text(struct json_value value, const char *name, struct arena *a, struct slice *ret,
+/*
+ * The member of this name; absent and null are the same: *ret stays empty. Whatever else
+ * stands in an output is passed over.
+ */
+static bool text(struct json_value object, const char *name, struct arena *a, struct slice *ret,
                  struct err *err)
 {
+    struct json_value value = payload_get(object, slice_from_cstr(name));
+
     if (value.kind == JSON_KIND_NONE || value.kind == JSON_KIND_NULL) {
         return true;
     }
@@ -53,12 +29,22 @@ static enum decision permission_from(struct slice word)
     return d == DECISION_ALLOW || d == DECISION_DENY || d == DECISION_ASK ? d : DECISION_NONE;
 }
 
+static bool read_permission(struct json_value specific, struct arena *a, enum decision *ret,
+                            struct err *err)
+{
+    struct slice word = { .ptr = NULL };
+
+    if (!text(specific, "permissionDecision", a, &word, err)) {
+        return false;
+    }
+    *ret = permission_from(word);
+    return *ret != DECISION_NONE || !word.ptr ||
+           err_set(err, ERR_INVALID, "permissionDecision is not allow, deny or ask");
+}
+
 static bool read_specific(struct json_value specific, struct arena *a, struct sre_result *ret,
                           struct err *err)
 {
-    struct json_value found[I_COUNT] = { 0 };
-    struct slice permission = { 0 };
-
     if (specific.kind == JSON_KIND_NONE || specific.kind == JSON_KIND_NULL) {
         return true;
     }
@@ -66,17 +52,9 @@ static bool read_specific(struct json_value specific, struct arena *a, struct sr
         return err_set(err, ERR_INVALID, "hookSpecificOutput is not an object");
     }
     ret->specific = specific;
-    find(specific, inner_names, I_COUNT, found);
-    if (!text(found[I_PERMISSION], inner_names[I_PERMISSION], a, &permission, err) ||
-        !text(found[I_QUESTION], inner_names[I_QUESTION], a, &ret->question, err) ||
-        !text(found[I_CONTEXT], inner_names[I_CONTEXT], a, &ret->context, err)) {
-        return false;
-    }
-    ret->permission = permission_from(permission);
-    if (found[I_PERMISSION].kind == JSON_KIND_STRING && ret->permission == DECISION_NONE) {
-        return err_set(err, ERR_INVALID, "permissionDecision is not allow, deny or ask");
-    }
-    return true;
+    return read_permission(specific, a, &ret->permission, err) &&
+           text(specific, "permissionDecisionReason", a, &ret->question, err) &&
+           text(specific, "additionalContext", a, &ret->context, err);
 }
 
 static bool read_ok(struct json_value ok, bool *ret_rejects, struct err *err)
@@ -90,7 +68,6 @@ static bool read_ok(struct json_value ok, bool *ret_rejects, struct err *err)
 
 bool sre_result_parse(struct slice output, struct arena *a, struct sre_result *ret, struct err *err)
 {
-    struct json_value found[T_COUNT] = { 0 };
     struct slice legacy = { 0 };
     struct json_value root;
 
@@ -101,11 +78,9 @@ bool sre_result_parse(struct slice output, struct arena *a, struct sre_result *r
     if (root.kind != JSON_KIND_OBJECT) {
         return err_set(err, ERR_INVALID, "not a JSON object");
     }
-    find(root, top_names, T_COUNT, found);
-    if (!read_ok(found[T_OK], &ret->rejects, err) ||
-        !text(found[T_REASON], top_names[T_REASON], a, &ret->reason, err) ||
-        !text(found[T_DECISION], top_names[T_DECISION], a, &legacy, err) ||
-        !read_specific(found[T_SPECIFIC], a, ret, err)) {
+    if (!read_ok(payload_get(root, SLICE("ok")), &ret->rejects, err) ||
+        !text(root, "reason", a, &ret->reason, err) || !text(root, "decision", a, &legacy, err) ||
+        !read_specific(payload_get(root, SLICE("hookSpecificOutput")), a, ret, err)) {
         return false;
     }
     ret->has_reason = ret->reason.len > 0;
