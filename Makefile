@@ -212,9 +212,9 @@ install: all
 	install -m 644 deploy/hooktrail.1 $(DEST)/share/man/man1/
 	install -m 644 deploy/hooktrail.yaml.5 deploy/hooktrail-hooks.5 $(DEST)/share/man/man5/
 	install -m 644 deploy/hooktrail-http.7 $(DEST)/share/man/man7/
-	install -m 644 deploy/completion/hooktrail.bash $(DEST)/share/bash-completion/completions/hooktrail
-	install -m 644 deploy/completion/hooktrail.zsh $(DEST)/share/zsh/site-functions/_hooktrail
-	install -m 644 deploy/completion/hooktrail.fish $(DEST)/share/fish/vendor_completions.d/
+	umask 022 && $(OUT)/hooktrail completion bash >$(DEST)/share/bash-completion/completions/hooktrail
+	umask 022 && $(OUT)/hooktrail completion zsh >$(DEST)/share/zsh/site-functions/_hooktrail
+	umask 022 && $(OUT)/hooktrail completion fish >$(DEST)/share/fish/vendor_completions.d/hooktrail.fish
 	install -m 644 deploy/systemd/hooktrail.sysusers $(DEST)/lib/sysusers.d/hooktrail.conf
 	for unit in deploy/systemd/*.service; do \
 	    sed 's|^ExecStart=/usr/local/|ExecStart=$(PREFIX)/|' $$unit >$(DEST)/lib/systemd/system/$$(basename $$unit) && \

@@ -54,7 +54,7 @@ static void put_cases(const char *indent)
     }
 }
 
-/* bash; zsh reads it too, by its bashcompinit. */
+/* bash; zsh reads it too. */
 static void put_bash(void)
 {
     (void)printf(
@@ -85,6 +85,18 @@ static void put_bash(void)
                  "    COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n"
                  "}\n"
                  "complete -o default -F _hooktrail hooktrail\n");
+}
+
+/*
+ * By zsh's bashcompinit. The first line makes a function of the file when it stands in $fpath;
+ * the last one completes by that function's first call, which has only defined the real one.
+ */
+static void put_zsh(void)
+{
+    (void)printf("#compdef hooktrail\n"
+                 "autoload -U +X bashcompinit && bashcompinit\n");
+    put_bash();
+    (void)printf("[[ $funcstack[1] != _hooktrail ]] || _bash_complete -o default -F _hooktrail\n");
 }
 
 /* Options without their dashes, and subcommands, of `command`. */
@@ -144,8 +156,7 @@ int front_completion(int argc, char **argv)
     if (strcmp(shell, "bash") == 0) {
         put_bash();
     } else if (strcmp(shell, "zsh") == 0) {
-        (void)printf("autoload -U +X bashcompinit && bashcompinit\n");
-        put_bash();
+        put_zsh();
     } else if (strcmp(shell, "fish") == 0) {
         put_fish();
     } else {

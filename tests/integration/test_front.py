@@ -152,12 +152,6 @@ def test_what_is_meant_is_answered(args, says):
     assert (answer.returncode, answer.stdout, answer.stderr) == (0, says, "")
 
 
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_the_completion_files_are_what_the_program_prints(shell):
-    text = hooktrail("completion", shell).stdout
-    assert (ROOT / "deploy/completion" / f"hooktrail.{shell}").read_text() == text
-
-
 def test_run_starts_all_and_ends_all(plant):
     pids = children(plant.roles["run"].pid)
     assert plant.stop("run") == 0

@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from tests.integration.plant import ROOT
+from tests.integration.plant import ROOT, hooktrail
 
 
 @pytest.fixture(scope="module")
@@ -28,6 +28,18 @@ def test_the_units_start_what_was_installed(root):
     assert starts == [f"ExecStart=/opt/h/bin/hooktrail --state /var/lib/hooktrail {role}"
                       for role in ("collect", "serve", "ship")]
     assert (root / "opt/h/lib/sysusers.d/hooktrail.conf").read_text().count("\nu hooktrail ") == 1
+
+
+@pytest.mark.parametrize("shell, path, begins", [
+    ("bash", "bash-completion/completions/hooktrail", "_hooktrail() {\n"),
+    ("zsh", "zsh/site-functions/_hooktrail", "#compdef hooktrail\n"),
+    ("fish", "fish/vendor_completions.d/hooktrail.fish", "complete -c hooktrail "),
+])
+def test_a_shell_finds_the_completions_that_the_program_prints(root, shell, path, begins):
+    file = root / "opt/h/share" / path
+    assert file.read_text() == hooktrail("completion", shell).stdout
+    assert file.read_text().startswith(begins)
+    assert file.stat().st_mode & 0o777 == 0o644
 
 
 @pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="there is no systemd-analyze")
