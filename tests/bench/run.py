@@ -5,7 +5,7 @@
 
 A figure and its baseline are measured in one run, five times in turns, and the medians are told. What needs a
 program of its own is tests/bench/bench_NAME.c: it alternates by itself, and its last line ends with what it found and
-"(target ...)". Exit 1 when a target is missed.
+"(target ...)". Progress goes to stderr. Exit 1 when a target is missed, or could not be measured.
 """
 import contextlib
 import http.client
@@ -284,14 +284,30 @@ def print_table(rows):
         print("  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip())
 
 
-def main():
+def measure(letter):
+    """Its rows, and whether it could be measured: that one could not costs no other its row."""
     rows = []
-    for letter in sys.argv[2:] or BENCHES:
-        print(f"{BENCHES[letter].__doc__} …", file=sys.stderr, flush=True)
+    print(f"{BENCHES[letter].__doc__} …", file=sys.stderr, flush=True)
+    began = time.monotonic()
+    try:
         with Place(OUT) as place:
             rows += BENCHES[letter](place)
+    except (RuntimeError, OSError, subprocess.SubprocessError) as why:
+        print(f"({letter}) could not be measured: {why}", file=sys.stderr, flush=True)
+        return rows, False
+    print(f"({letter}) took {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
+    return rows, True
+
+
+def main():
+    letters = sys.argv[2:] or list(BENCHES)
+    if unknown := [letter for letter in letters if letter not in BENCHES]:
+        print(f"{' '.join(unknown)}: no such measurement; there are {' '.join(BENCHES)}", file=sys.stderr)
+        return 2
+    found = [measure(letter) for letter in letters]
+    rows = [row for some, _ in found for row in some]
     print_table(rows)
-    return 0 if all(row.met for row in rows) else 1
+    return 0 if all(ok for _, ok in found) and all(row.met for row in rows) else 1
 
 
 if __name__ == "__main__":
