@@ -28,7 +28,7 @@ RECORDS = int(os.environ.get("HOOKTRAIL_BENCH_RECORDS", "150000"))
 RUNS = int(os.environ.get("HOOKTRAIL_BENCH_RUNS", "5"))
 PEERS = os.environ.get("HOOKTRAIL_PEERS", "/")
 LIB = "usr/lib/x86_64-linux-gnu"
-PEER_SECONDS = 120  # then what has arrived by then is its rate
+PEER_SECONDS = 40  # then what has arrived by then is its rate
 TICK = os.sysconf("SC_CLK_TCK")
 
 # What one way of sending took: seconds, CPU seconds, peak memory in MiB; events, and what they became.
