@@ -11,6 +11,8 @@
 
 #include "collector/journal/reader.h"
 
+enum { COMM_CHARS = 15 }; /* of a program's name; the kernel cuts the rest */
+
 struct status {
     const char *state; /* the folder */
     json_t *journals;
@@ -30,6 +32,22 @@ static FILE *open_file(struct status *s, const char *path)
         s->failed = !err_errno(&s->err, errno, "%s", path);
     }
     return f;
+}
+
+/* The JSON of a file of the state folder; NULL when it is not there. */
+static json_t *read_json(struct status *s, const char *folder, const char *name, const char *ending)
+{
+    char path[PATH_MAX];
+
+    (void)snprintf(path, sizeof(path), "%s/%s/%s%s", s->state, folder, name, ending);
+
+    FILE *f = open_file(s, path);
+    json_t *json = f ? json_loadf(f, 0, NULL) : NULL;
+
+    if (f) {
+        (void)fclose(f);
+    }
+    return json;
 }
 
 /* ---- Roles ------------------------------------------------------------------ */
@@ -54,6 +72,29 @@ static long pid_of(struct status *s, const char *role)
     return ok ? strtol(text, NULL, 10) : 0;
 }
 
+/*
+ * A pid file outlives its role, and a restart of the machine, and the number may be
+ * another program's by then. Where the kernel does not tell its name, it is taken for ours.
+ */
+static bool is_role(long pid, const char *role)
+{
+    char path[64];
+    char name[32];
+    char is[32] = "";
+
+    (void)snprintf(path, sizeof(path), "/proc/%ld/comm", pid);
+    (void)snprintf(name, sizeof(name), "hooktrail-%s", role);
+
+    FILE *f = fopen(path, "re");
+    bool told = f && fgets(is, sizeof(is), f);
+
+    if (f) {
+        (void)fclose(f);
+    }
+    is[strcspn(is, "\n")] = '\0';
+    return !told || strncmp(is, name, COMM_CHARS) == 0;
+}
+
 static json_t *roles_of(struct status *s)
 {
     static const char *const names[] = { "collect", "ship", "serve" };
@@ -61,7 +102,8 @@ static json_t *roles_of(struct status *s)
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         long pid = pid_of(s, names[i]);
-        bool alive = pid > 0 && (kill((pid_t)pid, 0) == 0 || errno == EPERM);
+        bool alive =
+            pid > 0 && (kill((pid_t)pid, 0) == 0 || errno == EPERM) && is_role(pid, names[i]);
         const char *word = alive ? "running" : pid > 0 ? "died" : "not running";
 
         s->broken = s->broken || (pid > 0 && !alive);
@@ -125,22 +167,6 @@ static json_int_t lag_of(const json_t *journals, const json_t *positions)
     return lag;
 }
 
-/* STATE/sinks/NAME.positions.json, which ship writes; NULL when there is none. */
-static json_t *positions_of(struct status *s, const char *name)
-{
-    char path[PATH_MAX];
-
-    (void)snprintf(path, sizeof(path), "%s/sinks/%s.positions.json", s->state, name);
-
-    FILE *f = open_file(s, path);
-    json_t *file = f ? json_loadf(f, 0, NULL) : NULL;
-
-    if (f) {
-        (void)fclose(f);
-    }
-    return file;
-}
-
 /* The dead letters that wait for somebody now: a line each. */
 static json_int_t letters_of(struct status *s, const char *name)
 {
@@ -162,7 +188,7 @@ static json_int_t letters_of(struct status *s, const char *name)
 
 static void add_sink(struct status *s, const char *name)
 {
-    json_t *file = positions_of(s, name);
+    json_t *file = read_json(s, "sinks", name, ".positions.json"); /* ship writes it */
     const char *state = json_string_value(json_object_get(file, "state"));
     const char *error = json_string_value(json_object_get(file, "error"));
     const char *time = json_string_value(json_object_get(file, "time"));
@@ -180,22 +206,6 @@ static void add_sink(struct status *s, const char *name)
 }
 
 /* ---- What collect has in force --------------------------------------------- */
-
-/* STATE/run/collect.json (collect_tell.h); NULL while it does not run. */
-static json_t *told_by_collect(struct status *s)
-{
-    char path[PATH_MAX];
-
-    (void)snprintf(path, sizeof(path), "%s/run/collect.json", s->state);
-
-    FILE *f = open_file(s, path);
-    json_t *told = f ? json_loadf(f, 0, NULL) : NULL;
-
-    if (f) {
-        (void)fclose(f);
-    }
-    return told;
-}
 
 /* A reload that was refused: what runs is older than the file. */
 static void print_reload(const struct cli *cli, const json_t *reload)
@@ -269,7 +279,8 @@ static int report(const struct cli *cli, const struct config *c)
 {
     struct status s = { .state = c->state, .journals = json_array(), .sinks = json_array() };
     json_t *roles = roles_of(&s);
-    json_t *told = s.collects ? told_by_collect(&s) : NULL;
+    json_t *told =
+        s.collects ? read_json(&s, "run", "collect", ".json") : NULL; /* collect_tell.h */
     int code = CLI_DONE;
 
     s.failed = s.failed || !journal_list(c->state, add_journal, &s, &s.err);

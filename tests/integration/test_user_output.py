@@ -48,6 +48,13 @@ def test_a_bad_answer_that_nobody_can_read_is_a_failure_too(folder):
     assert shell(folder, "status >/dev/full").returncode == 3
 
 
+def test_a_number_that_is_another_program_s_by_now_is_no_role(folder):
+    (folder / "state/run").mkdir(parents=True)
+    (folder / "state/run/collect.pid").write_text(f"{os.getpid()}\n")
+    status = json.loads(shell(folder, "status --json").stdout)
+    assert status["roles"][0] == {"role": "collect", "state": "died"}
+
+
 def test_a_supervisor_without_stdout_says_why_it_ends(folder):
     ended = shell(folder, "run >&-")
     assert ended.returncode == 3
