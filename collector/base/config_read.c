@@ -78,15 +78,17 @@ void config_refuse_unknown(struct config_reader *r, const struct config_map *m,
 
     json_object_foreach(m->map, key, value)
     {
-        CLEANUP(buf_done) struct buf all;
         const char *near = suggest_name(slice_from_cstr(key), names, n);
-        bool known = near && strcmp(near, key) == 0;
 
-        buf_init(&all, TEXT_MAX);
-        add_names(&all, names, n);
-        if (!known && near) {
+        if (near && strcmp(near, key) == 0) {
+            continue;
+        }
+        if (near) {
             config_fault(r, m, key, "is not known; did you mean '%s'?", near);
-        } else if (!known) {
+        } else {
+            CLEANUP(buf_done) struct buf all = { .max_bytes = TEXT_MAX };
+
+            add_names(&all, names, n);
             config_fault(r, m, key, "is not known; allowed are: %s", buf_cstr(&all));
         }
     }

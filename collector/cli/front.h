@@ -45,9 +45,11 @@ int front_exec(const char *role, char *const *args);
 /* The file of a role's program, beside us or where `make install` puts it. */
 bool front_program(const char *role, char *ret, size_t size, struct err *err) MUST_CHECK;
 
-/* Global options that were given, to be handed on: at most 6 words and a NULL. */
+enum { FRONT_GLOBALS = 6 }; /* words: three options, each with a value */
+
+/* Global options that were given, to be handed on. */
 struct front_globals {
-    const char *words[8];
+    const char *words[FRONT_GLOBALS];
     size_t n;
 };
 

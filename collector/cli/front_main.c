@@ -19,8 +19,8 @@ static bool takes_next(const char *word)
     return false;
 }
 
-/* True for any global option, its value behind a = included. */
-static bool is_global(const char *word)
+/* The same, its value behind a =. */
+static bool has_value(const char *word)
 {
     static const char *const starts[] = { "--config=", "--state=", "--color=" };
 
@@ -29,7 +29,12 @@ static bool is_global(const char *word)
             return true;
         }
     }
-    return takes_next(word) || strcmp(word, "--json") == 0;
+    return false;
+}
+
+static bool is_global(const char *word)
+{
+    return takes_next(word) || has_value(word) || strcmp(word, "--json") == 0;
 }
 
 /* The index of the command in argv: the first word that is no option; argc: none. */
@@ -95,16 +100,16 @@ static int no_command(int argc, char **argv)
     return FRONT_USAGE;
 }
 
-/* Take --config and --state out of words; the others stay. Returns how many stay. */
+/* Take global options with a value out of words; the others stay. Returns how many stay. */
 static int take_globals(struct front_globals *g, int argc, char **argv)
 {
     int kept = 0;
 
     for (int i = 0; i < argc; i++) {
-        bool joined = strncmp(argv[i], "--config=", 9) == 0 || strncmp(argv[i], "--state=", 8) == 0;
+        bool joined = has_value(argv[i]);
         bool apart = takes_next(argv[i]) && i + 1 < argc;
 
-        if ((!joined && !apart) || g->n >= 6) {
+        if ((!joined && !apart) || g->n + 2 > FRONT_GLOBALS) {
             argv[kept++] = argv[i];
             continue;
         }

@@ -197,7 +197,11 @@ static int print_change(const struct work *w)
         json_decref(all);
         return code;
     }
-    (void)printf("%" PRIu64 " %s, %" PRIu64 " refused again\n", done, what, w->failed);
+    (void)printf("%" PRIu64 " %s", done, what);
+    if (w->action == ACTION_RETRY) {
+        (void)printf(", %" PRIu64 " refused again", w->failed);
+    }
+    (void)putchar('\n');
     return CLI_DONE;
 }
 

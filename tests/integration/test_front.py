@@ -76,6 +76,7 @@ def test_every_command_of_the_help_explains_itself():
     (["tail", "-n5"], "tail: unknown option '-n'"),
     (["tail", "--follow=5"], "tail: --follow takes no value"),
     (["--state", "a", "status", "--state", "b"], "--state is given twice"),
+    (["--color=blue", "run"], "--color takes auto, always or never"),
     (["run", "extra"], "run: takes no operand, not 'extra'"),
     (["--json", "run"], "run: --json means nothing here"),
     (["version", "extra"], "version: takes no operand, not 'extra'"),
