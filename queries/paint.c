@@ -13,6 +13,11 @@ static const char *const escapes[] = {
     [COLOR_CYAN] = "\033[36m",
 };
 
+const char *paint_escape(enum color color)
+{
+    return escapes[color];
+}
+
 enum color paint_decision_color(enum decision d)
 {
     switch (d) {
@@ -61,7 +66,7 @@ static void put(const struct paint *p, enum color color, struct slice clean)
     bool colored = p->color && color != COLOR_NONE && clean.len > 0;
 
     (void)fprintf(p->out, "%s%" SLICE_FMT "%s", colored ? escapes[color] : "", SLICE_ARG(clean),
-                  colored ? "\033[0m" : "");
+                  colored ? PAINT_END : "");
 }
 
 void paint_text(const struct paint *p, enum color color, struct slice text, size_t columns)

@@ -22,6 +22,11 @@ struct paint {
 
 enum color { COLOR_NONE, COLOR_DIM, COLOR_BOLD, COLOR_GREEN, COLOR_YELLOW, COLOR_RED, COLOR_CYAN };
 
+#define PAINT_END "\033[0m" /* of any colour */
+
+/* The escape sequence that begins a colour; "" of none. */
+const char *paint_escape(enum color color);
+
 /* The colour in which a decision is shown everywhere. */
 enum color paint_decision_color(enum decision d);
 

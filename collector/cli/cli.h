@@ -39,6 +39,7 @@
 #include "collector/base/buf.h"
 #include "collector/base/config.h"
 #include "collector/base/err.h"
+#include "queries/paint.h"
 
 enum cli_exit {
     CLI_DONE = 0,
@@ -125,18 +126,8 @@ int cli_state(const struct cli *cli, const struct config *c) MUST_CHECK;
 
 /* Output -------------------------------------------------------------------- */
 
-enum cli_style {
-    CLI_PLAIN,
-    CLI_BOLD,
-    CLI_DIM,
-    CLI_RED,
-    CLI_GREEN,
-    CLI_YELLOW,
-    CLI_CYAN,
-};
-
-/* The escape sequence that begins a style, or ends all; "" where colour is off. */
-const char *cli_style(const struct cli *cli, enum cli_style style);
+/* The escape sequence that begins a colour, or ends it; "" where colour is off. */
+const char *cli_color(const struct cli *cli, enum color color);
 const char *cli_plain(const struct cli *cli);
 
 /*
@@ -176,9 +167,8 @@ void cli_table_init(struct cli_table *t, const struct cli *cli, const char *cons
 void cli_table_done(struct cli_table *t);
 
 /* Add the next cell, copied; rows fill from left to right. Control characters become \xHH. */
-void cli_table_cell(struct cli_table *t, enum cli_style style, struct slice text);
-void cli_table_cellf(struct cli_table *t, enum cli_style style, const char *fmt, ...)
-    PRINTF_LIKE(3, 4);
+void cli_table_cell(struct cli_table *t, enum color color, struct slice text);
+void cli_table_cellf(struct cli_table *t, enum color color, const char *fmt, ...) PRINTF_LIKE(3, 4);
 
 /* Print heads and rows on stdout; on a terminal cells are cut, so that a row is one line. */
 void cli_table_print(const struct cli_table *t);

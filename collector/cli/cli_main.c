@@ -10,11 +10,11 @@
 #include "collector/base/mem.h"
 #include "collector/base/suggest.h"
 
-enum color { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
+enum when { WHEN_TERMINAL, WHEN_ALWAYS, WHEN_NEVER };
 
 struct globals {
     struct cli cli;
-    enum color color;
+    enum when colored;
     bool help;
 };
 
@@ -46,7 +46,7 @@ static bool set_color(struct globals *g, const char *word)
 
     for (int i = 0; i < 3; i++) {
         if (strcmp(word, words[i]) == 0) {
-            g->color = (enum color)i;
+            g->colored = (enum when)i;
             return true;
         }
     }
@@ -146,12 +146,12 @@ static bool wants_color(const struct globals *g, bool terminal)
     const char *term = getenv("TERM");
     bool dumb = !term || strcmp(term, "dumb") == 0;
 
-    switch (g->color) {
-    case COLOR_ALWAYS:
+    switch (g->colored) {
+    case WHEN_ALWAYS:
         return true;
-    case COLOR_NEVER:
+    case WHEN_NEVER:
         return false;
-    case COLOR_AUTO:
+    case WHEN_TERMINAL:
         break;
     }
     return terminal && !dumb && (!no_color || !*no_color);

@@ -41,12 +41,6 @@ int cli_fail(const struct cli *cli, const struct err *err)
     return CLI_FAILED;
 }
 
-static const char *const styles[] = {
-    [CLI_PLAIN] = "",        [CLI_BOLD] = "\033[1m",   [CLI_DIM] = "\033[2m",
-    [CLI_RED] = "\033[31m",  [CLI_GREEN] = "\033[32m", [CLI_YELLOW] = "\033[33m",
-    [CLI_CYAN] = "\033[36m",
-};
-
 void cli_put_faults(const struct cli *cli, const struct faults *faults)
 {
     for (const struct fault *f = faults->first; f; f = f->next) {
@@ -58,8 +52,8 @@ void cli_put_faults(const struct cli *cli, const struct faults *faults)
             (void)fprintf(stderr, "%zu:", f->line);
         }
         (void)fprintf(stderr, " %s%s:%s ",
-                      cli->color_err ? styles[error ? CLI_RED : CLI_YELLOW] : "",
-                      error ? "error" : "warning", cli->color_err ? "\033[0m" : "");
+                      cli->color_err ? paint_escape(error ? COLOR_RED : COLOR_YELLOW) : "",
+                      error ? "error" : "warning", cli->color_err ? PAINT_END : "");
         cli_put(stderr, slice_from_cstr(f->key), false);
         (void)fputs(f->key ? ": " : "", stderr);
         cli_put(stderr, slice_from_cstr(f->text), false);
@@ -67,14 +61,14 @@ void cli_put_faults(const struct cli *cli, const struct faults *faults)
     }
 }
 
-const char *cli_style(const struct cli *cli, enum cli_style style)
+const char *cli_color(const struct cli *cli, enum color color)
 {
-    return cli->color ? styles[style] : "";
+    return cli->color ? paint_escape(color) : "";
 }
 
 const char *cli_plain(const struct cli *cli)
 {
-    return cli->color ? "\033[0m" : "";
+    return cli->color ? PAINT_END : "";
 }
 
 void cli_put(FILE *out, struct slice text, bool keep_lines)

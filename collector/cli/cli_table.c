@@ -16,7 +16,7 @@ enum {
 struct cli_cell {
     size_t from, len; /* in the table's text */
     size_t chars;
-    enum cli_style style;
+    enum color color;
 };
 
 static const char *head_text(const char *head)
@@ -58,7 +58,7 @@ static void add_visible(struct buf *b, struct slice text)
     free(out);
 }
 
-void cli_table_cell(struct cli_table *t, enum cli_style style, struct slice text)
+void cli_table_cell(struct cli_table *t, enum color color, struct slice text)
 {
     if (t->n == t->cap) {
         t->cap = t->cap > 0 ? t->cap * 2 : 64;
@@ -68,7 +68,7 @@ void cli_table_cell(struct cli_table *t, enum cli_style style, struct slice text
     struct cli_cell *c = &t->cells[t->n];
     size_t *width = &t->width[t->n % t->columns];
 
-    *c = (struct cli_cell){ .from = t->text.len_bytes, .style = style };
+    *c = (struct cli_cell){ .from = t->text.len_bytes, .color = color };
     add_visible(&t->text, text);
     c->len = t->text.len_bytes - c->from;
     c->chars = utf8_count((struct slice){ .ptr = t->text.ptr + c->from, .len = c->len });
@@ -76,7 +76,7 @@ void cli_table_cell(struct cli_table *t, enum cli_style style, struct slice text
     t->n++;
 }
 
-void cli_table_cellf(struct cli_table *t, enum cli_style style, const char *fmt, ...)
+void cli_table_cellf(struct cli_table *t, enum color color, const char *fmt, ...)
 {
     char text[256];
     va_list ap;
@@ -84,7 +84,7 @@ void cli_table_cellf(struct cli_table *t, enum cli_style style, const char *fmt,
     va_start(ap, fmt);
     (void)vsnprintf(text, sizeof(text), fmt, ap);
     va_end(ap);
-    cli_table_cell(t, style, slice_from_cstr(text));
+    cli_table_cell(t, color, slice_from_cstr(text));
 }
 
 /* What is to be copied, and numbers, whose first digits would be another number. */
@@ -126,7 +126,7 @@ static void fit(const struct cli_table *t, size_t shown[CLI_TABLE_COLUMNS])
 }
 
 /* One cell; what is wider than its column is cut. The last has no blanks behind it. */
-static void put_cell(const struct cli_table *t, size_t column, size_t width, enum cli_style style,
+static void put_cell(const struct cli_table *t, size_t column, size_t width, enum color color,
                      struct slice text)
 {
     size_t chars = utf8_count(text);
@@ -136,8 +136,8 @@ static void put_cell(const struct cli_table *t, size_t column, size_t width, enu
     bool right = t->heads[column][0] == '>';
     struct slice shown = cut ? utf8_prefix(text, width - 1) : text;
 
-    (void)printf("%*s%s%" SLICE_FMT "%s%s%*s", right ? (int)pad : 0, "", cli_style(t->cli, style),
-                 SLICE_ARG(shown), cut ? "…" : "", style == CLI_PLAIN ? "" : cli_plain(t->cli),
+    (void)printf("%*s%s%" SLICE_FMT "%s%s%*s", right ? (int)pad : 0, "", cli_color(t->cli, color),
+                 SLICE_ARG(shown), cut ? "…" : "", color == COLOR_NONE ? "" : cli_plain(t->cli),
                  last ? 0 : (int)(GAP + (right ? 0 : pad)), "");
     if (last) {
         (void)putchar('\n');
@@ -153,13 +153,13 @@ void cli_table_print(const struct cli_table *t)
     }
     fit(t, shown);
     for (size_t i = 0; i < t->columns; i++) {
-        put_cell(t, i, shown[i], CLI_BOLD, slice_from_cstr(head_text(t->heads[i])));
+        put_cell(t, i, shown[i], COLOR_BOLD, slice_from_cstr(head_text(t->heads[i])));
     }
     for (size_t i = 0; i < t->n; i++) {
         const struct cli_cell *c = &t->cells[i];
         size_t column = i % t->columns;
 
-        put_cell(t, column, shown[column], c->style,
+        put_cell(t, column, shown[column], c->color,
                  (struct slice){ .ptr = t->text.ptr + c->from, .len = c->len });
     }
 }

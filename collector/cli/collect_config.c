@@ -24,9 +24,9 @@ static void add_row(struct cli_table *t, const char *key, const json_t *v, const
     const char *from = json_string_value(origin);
     bool is_default = from && strcmp(from, "default") == 0;
 
-    cli_table_cell(t, CLI_PLAIN, slice_from_cstr(key));
-    cli_table_cell(t, is_default ? CLI_DIM : CLI_BOLD, slice_from_cstr(text));
-    cli_table_cell(t, is_default ? CLI_DIM : CLI_PLAIN, slice_from_cstr(from));
+    cli_table_cell(t, COLOR_NONE, slice_from_cstr(key));
+    cli_table_cell(t, is_default ? COLOR_DIM : COLOR_BOLD, slice_from_cstr(text));
+    cli_table_cell(t, is_default ? COLOR_DIM : COLOR_NONE, slice_from_cstr(from));
     free(text);
 }
 

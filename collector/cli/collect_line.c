@@ -42,28 +42,6 @@ bool line_wanted(struct slice record, struct slice thread, int64_t *ret_time_us)
     return ok;
 }
 
-static enum cli_style style_of(enum decision d)
-{
-    switch (d) {
-    case DECISION_PASS:
-    case DECISION_ALLOW:
-        return CLI_GREEN;
-    case DECISION_REJECT:
-    case DECISION_DENY:
-    case DECISION_ERROR:
-        return CLI_RED;
-    case DECISION_ASK:
-    case DECISION_CANCELLED:
-    case DECISION_INTERRUPTED:
-        return CLI_YELLOW;
-    case DECISION_NONE:
-    case DECISION_SKIPPED:
-    case DECISION_COUNT:
-        return CLI_DIM;
-    }
-    return CLI_PLAIN;
-}
-
 /* A line as it grows. Blanks are owed until something follows, so that none ends the line. */
 struct line {
     const struct cli *cli;
@@ -85,7 +63,7 @@ static struct slice fitting(struct line *l, struct slice text)
 }
 
 /* A word of the line; what comes next stands `width` columns further, and a gap behind it. */
-static void put(struct line *l, enum cli_style style, struct slice text, size_t width)
+static void put(struct line *l, enum color color, struct slice text, size_t width)
 {
     if (l->full) {
         return;
@@ -95,7 +73,7 @@ static void put(struct line *l, enum cli_style style, struct slice text, size_t 
     size_t chars = utf8_count(shown);
 
     if (shown.len > 0) {
-        (void)printf("%*s%s", (int)l->owed, "", cli_style(l->cli, style));
+        (void)printf("%*s%s", (int)l->owed, "", cli_color(l->cli, color));
         cli_put(stdout, shown, false);
         (void)fputs(l->full ? "…" : "", stdout);
         (void)fputs(cli_plain(l->cli), stdout);
@@ -110,7 +88,7 @@ static void put_time(struct line *l, int64_t time_us)
     char text[CLOCK_TEXT_SIZE];
 
     clock_format(time_us, text);
-    put(l, CLI_DIM, (struct slice){ .ptr = text + TIME_FROM, .len = TIME_CHARS }, TIME_CHARS);
+    put(l, COLOR_DIM, (struct slice){ .ptr = text + TIME_FROM, .len = TIME_CHARS }, TIME_CHARS);
 }
 
 /* "2 of 5 hooks ran: Not permitted." */
@@ -124,7 +102,7 @@ static void put_hooks(struct line *l, const struct evaluation *e)
         buf_add(&text, SLICE(": "));
         buf_add(&text, utf8_prefix(e->reason.text, REASON_CHARS));
     }
-    put(l, CLI_PLAIN, buf_slice(&text), 0);
+    put(l, COLOR_NONE, buf_slice(&text), 0);
 }
 
 static void put_evaluation(struct line *l, struct slice record, struct arena *a)
@@ -135,11 +113,11 @@ static void put_evaluation(struct line *l, struct slice record, struct arena *a)
     if (!decode_evaluation(record, a, &e, &err)) {
         return;
     }
-    put(l, style_of(e.final_decision), slice_from_cstr(decision_name(e.final_decision)),
+    put(l, paint_decision_color(e.final_decision), slice_from_cstr(decision_name(e.final_decision)),
         KIND_CHARS);
-    put(l, CLI_PLAIN, e.hook_event_type, EVENT_CHARS);
-    put(l, CLI_BOLD, e.tool_name, TOOL_CHARS);
-    put(l, CLI_CYAN, e.thread_id, THREAD_CHARS);
+    put(l, COLOR_NONE, e.hook_event_type, EVENT_CHARS);
+    put(l, COLOR_BOLD, e.tool_name, TOOL_CHARS);
+    put(l, COLOR_CYAN, e.thread_id, THREAD_CHARS);
     put_hooks(l, &e);
 }
 
@@ -149,11 +127,11 @@ static void put_tool(struct line *l, struct slice record, struct arena *a)
     struct err err;
 
     if (decode_tool_execution(record, a, &t, &err)) {
-        put(l, CLI_DIM, t.phase == PHASE_START ? SLICE("tool starts") : SLICE("tool ends"),
+        put(l, COLOR_DIM, t.phase == PHASE_START ? SLICE("tool starts") : SLICE("tool ends"),
             KIND_CHARS);
-        put(l, CLI_PLAIN, SLICE(""), EVENT_CHARS);
-        put(l, CLI_BOLD, t.tool_name, TOOL_CHARS);
-        put(l, CLI_CYAN, t.thread_id, THREAD_CHARS);
+        put(l, COLOR_NONE, SLICE(""), EVENT_CHARS);
+        put(l, COLOR_BOLD, t.tool_name, TOOL_CHARS);
+        put(l, COLOR_CYAN, t.thread_id, THREAD_CHARS);
     }
 }
 
@@ -163,10 +141,10 @@ static void put_admin(struct line *l, struct slice record, struct arena *a)
     struct err err;
 
     if (decode_admin(record, a, &admin, &err)) {
-        put(l, CLI_YELLOW, SLICE("admin"), KIND_CHARS);
-        put(l, CLI_PLAIN, admin.action, EVENT_CHARS);
-        put(l, CLI_PLAIN, admin.actor, TOOL_CHARS);
-        put(l, CLI_PLAIN, admin.details, 0);
+        put(l, COLOR_YELLOW, SLICE("admin"), KIND_CHARS);
+        put(l, COLOR_NONE, admin.action, EVENT_CHARS);
+        put(l, COLOR_NONE, admin.actor, TOOL_CHARS);
+        put(l, COLOR_NONE, admin.details, 0);
     }
 }
 
@@ -187,8 +165,8 @@ static void put_gap(struct line *l, struct slice record, struct arena *a)
         buf_add(&text, SLICE("records may be missing"));
     }
     buf_addf(&text, " (%" SLICE_FMT ")", SLICE_ARG(g.cause));
-    put(l, CLI_RED, SLICE("gap"), KIND_CHARS);
-    put(l, CLI_PLAIN, buf_slice(&text), 0);
+    put(l, COLOR_RED, SLICE("gap"), KIND_CHARS);
+    put(l, COLOR_NONE, buf_slice(&text), 0);
 }
 
 static void print_words(const struct cli *cli, struct slice record, struct arena *a)
@@ -219,7 +197,7 @@ static void print_words(const struct cli *cli, struct slice record, struct arena
     case RECORD_CHECKPOINT:
     case RECORD_NONE:
     case RECORD_TYPE_COUNT:
-        put(&l, CLI_DIM, slice_from_cstr(record_type_name(type)), KIND_CHARS);
+        put(&l, COLOR_DIM, slice_from_cstr(record_type_name(type)), KIND_CHARS);
         break;
     }
     (void)fputc('\n', stdout);

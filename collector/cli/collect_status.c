@@ -214,7 +214,7 @@ static void print_reload(const struct cli *cli, const json_t *reload)
 
     if (error) {
         (void)printf("%sThe reload of %s was refused, what was in force stays%s\n  ",
-                     cli_style(cli, CLI_RED), json_string_value(json_object_get(reload, "time")),
+                     cli_color(cli, COLOR_RED), json_string_value(json_object_get(reload, "time")),
                      cli_plain(cli));
         cli_put(stdout, slice_from_cstr(error), false);
         (void)fputs("\n\n", stdout);
@@ -238,13 +238,14 @@ static void print_table(const struct cli *cli, const json_t *rows, const char *c
             const json_t *v = json_object_get(row, keys[k]);
 
             if (json_is_integer(v)) {
-                cli_table_cellf(&t, CLI_PLAIN, "%lld", (long long)json_integer_value(v));
+                cli_table_cellf(&t, COLOR_NONE, "%lld", (long long)json_integer_value(v));
             } else {
                 const char *text =
                     json_is_boolean(v) ? (json_is_true(v) ? "yes" : "no") : json_string_value(v);
                 bool bad = text && (strcmp(text, "broken") == 0 || strcmp(text, "died") == 0);
 
-                cli_table_cell(&t, bad ? CLI_RED : CLI_PLAIN, slice_from_cstr(text ? text : "-"));
+                cli_table_cell(&t, bad ? COLOR_RED : COLOR_NONE,
+                               slice_from_cstr(text ? text : "-"));
             }
         }
     }

@@ -253,14 +253,14 @@ static void print_table(const struct cli *cli, const struct token_info *infos, s
     for (size_t i = 0; i < n; i++) {
         char text[64];
 
-        cli_table_cell(&t, CLI_DIM, infos[i].id);
-        cli_table_cell(&t, CLI_BOLD, infos[i].name);
+        cli_table_cell(&t, COLOR_DIM, infos[i].id);
+        cli_table_cell(&t, COLOR_BOLD, infos[i].name);
         token_scopes_format(infos[i].scopes, text, sizeof(text));
-        cli_table_cell(&t, CLI_PLAIN, slice_from_cstr(text));
+        cli_table_cell(&t, COLOR_NONE, slice_from_cstr(text));
         clock_format(infos[i].created_us, text);
-        cli_table_cell(&t, CLI_PLAIN, slice_from_cstr(text));
+        cli_table_cell(&t, COLOR_NONE, slice_from_cstr(text));
         clock_format(infos[i].expires_us, text);
-        cli_table_cell(&t, CLI_PLAIN,
+        cli_table_cell(&t, COLOR_NONE,
                        infos[i].expires_us > 0 ? slice_from_cstr(text) : SLICE("never"));
     }
     cli_table_print(&t);

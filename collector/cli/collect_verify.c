@@ -62,10 +62,12 @@ static json_t *report_json(const char *dir, const struct verify_report *v)
 static void print_report(const struct run *r, const struct verify_report *v)
 {
     bool good = v->state == VERIFY_OK;
-    enum cli_style style = good ? CLI_GREEN : v->state == VERIFY_INCOMPLETE ? CLI_YELLOW : CLI_RED;
+    enum color color = good                            ? COLOR_GREEN
+                       : v->state == VERIFY_INCOMPLETE ? COLOR_YELLOW
+                                                       : COLOR_RED;
 
     (void)printf("%s%-13s%s %s  %" PRIu64 " record%s, %" PRIu64 " checkpoint%s\n",
-                 cli_style(r->cli, style), verify_state_name(v->state), cli_plain(r->cli),
+                 cli_color(r->cli, color), verify_state_name(v->state), cli_plain(r->cli),
                  v->journal.text, v->records, plural(v->records), v->checkpoints,
                  plural(v->checkpoints));
     (void)printf("              %s", v->text);
@@ -159,7 +161,7 @@ static void print_proof(const struct run *r)
     print_digest("root", &p->root);
     (void)printf("Leaf %" PRIu64 " of %" PRIu64 " leads to the root that the checkpoint at %" PRIu64
                  " has, signed by key %s: %sproved%s.\n",
-                 p->index, p->leaves, p->checkpoint_seq, p->key_id, cli_style(r->cli, CLI_GREEN),
+                 p->index, p->leaves, p->checkpoint_seq, p->key_id, cli_color(r->cli, COLOR_GREEN),
                  cli_plain(r->cli));
 }
 

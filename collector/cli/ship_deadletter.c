@@ -61,12 +61,13 @@ static void list_row(struct work *w, const struct deadletter *d)
     char time[CLOCK_TEXT_SIZE];
 
     clock_format(d->time_us, time);
-    cli_table_cell(&w->table, CLI_BOLD, slice_from_cstr(w->sink));
-    cli_table_cellf(&w->table, CLI_PLAIN, "%" SLICE_FMT ":%" PRIu64, SLICE_ARG(d->journal), d->seq);
-    cli_table_cell(&w->table, CLI_PLAIN, slice_from_cstr(record_type_name(d->type)));
-    cli_table_cell(&w->table, CLI_DIM, slice_from_cstr(time));
-    cli_table_cellf(&w->table, CLI_PLAIN, "%" PRIu64, d->attempts);
-    cli_table_cell(&w->table, CLI_RED, d->error);
+    cli_table_cell(&w->table, COLOR_BOLD, slice_from_cstr(w->sink));
+    cli_table_cellf(&w->table, COLOR_NONE, "%" SLICE_FMT ":%" PRIu64, SLICE_ARG(d->journal),
+                    d->seq);
+    cli_table_cell(&w->table, COLOR_NONE, slice_from_cstr(record_type_name(d->type)));
+    cli_table_cell(&w->table, COLOR_DIM, slice_from_cstr(time));
+    cli_table_cellf(&w->table, COLOR_NONE, "%" PRIu64, d->attempts);
+    cli_table_cell(&w->table, COLOR_RED, d->error);
 }
 
 static bool open_sink(struct work *w, struct err *err)
