@@ -13,6 +13,7 @@ import json
 import os
 import pathlib
 import re
+import signal
 import socket
 import statistics
 import subprocess
@@ -304,6 +305,7 @@ def main():
     if unknown := [letter for letter in letters if letter not in BENCHES]:
         print(f"{' '.join(unknown)}: no such measurement; there are {' '.join(BENCHES)}", file=sys.stderr)
         return 2
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(3))  # what runs is ended, as it is by Ctrl-C
     found = [measure(letter) for letter in letters]
     rows = [row for some, _ in found for row in some]
     print_table(rows)
