@@ -16,7 +16,7 @@ from tests.integration.plant import Plant, hook, hooks, hooktrail, listening_por
 def documents(folder):
     return hooks(hook("says-no", "sh -c 'echo no >&2; exit 2'", "No"),
                  hook("slow", f"sh -c 'echo $$ > {folder}/pid; exec sleep 30'", "Slow"),
-                 hook("waits", "sleep 1", "Waits"))
+                 hook("waits", "sleep 0.4", "Waits"))
 
 
 @pytest.fixture
@@ -249,7 +249,7 @@ def test_an_answered_dispatch_is_in_the_journal(collector, durability):
 @pytest.mark.parametrize("on_unrecorded, blocked", [("continue", False), ("deny", True)])
 def test_a_record_that_is_not_safe_in_time_is_told(collector, on_unrecorded, blocked):
     """The quota of one segment is used up, and held back: nothing can be stored in time."""
-    c = collector("journal: {quota_mb: 64, segment_mb: 64, when_full: block}\n"
+    c = collector("journal: {quota_mb: 8, segment_mb: 8, when_full: block}\n"
                   f"collect: {{on_unrecorded: {on_unrecorded}, record_wait_ms: 50}}\n")
     line = json.dumps({"type": "tool_execution", "phase": "start", "thread_id": "fill", "tool_name": "x",
                        "tool_input": {"text": "word " * 10000}}) + "\n"
