@@ -138,6 +138,7 @@ static void rotate(bool adopt, bool journal_names_next)
     assert_same_key(old, next, false);
     if (adopt) {
         assert_true(key_adopt_next(fake_folder_path(), "collect", &err));
+        assert_int_equal(access(key_path("collect.key.next"), F_OK), -1);
     }
 
     struct key *expected = journal_names_next ? next : old;

@@ -100,6 +100,18 @@ static void all_arrives_and_the_file_says_so(void **state)
     assert_int_equal(fake_source_rewinds(source), 1);
 }
 
+static void a_single_run_that_could_not_read_everything_has_failed(void **state)
+{
+    (void)state;
+    struct err err;
+
+    source->unread = true;
+    fake_sink_script(NULL, 0);
+    assert_int_equal(run_once(&err), RUNNER_GAVE_UP);
+    assert_non_null(strstr(err.text, "cannot be read"));
+    assert_file(N + 1, SINK_STATE_OK, 0); /* all else is delivered */
+}
+
 static void a_sink_that_goes_down_is_asked_anew_where_it_stands(void **state)
 {
     (void)state;
@@ -230,6 +242,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(all_arrives_and_the_file_says_so),
+        TEST(a_single_run_that_could_not_read_everything_has_failed),
         TEST(a_sink_that_goes_down_is_asked_anew_where_it_stands),
         TEST(a_sink_that_is_not_there_ends_a_single_run_in_words),
         TEST(what_was_asked_to_stop_stops_at_once),

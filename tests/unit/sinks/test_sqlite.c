@@ -230,6 +230,20 @@ static void a_refusal_of_the_values_rejects_and_a_lock_retries(void **state)
     assert_int_equal(write_some(the_sink, 1, 2, &err), SINK_OK);
 }
 
+static void a_count_that_is_refused_stops_the_sink_and_buries_nothing(void **state)
+{
+    (void)state;
+    struct err err = { 0 };
+
+    change(
+        "CREATE TRIGGER full BEFORE INSERT ON hook_minute BEGIN SELECT RAISE(ABORT, 'full'); END");
+    assert_int_equal(write_some(the_sink, 1, 2, &err), SINK_BROKEN);
+    assert_string_equal(err.text, "full");
+    assert_int_equal(count(J), 0);
+    change("DROP TRIGGER full");
+    assert_int_equal(write_some(the_sink, 1, 2, &err), SINK_OK);
+}
+
 static void a_restored_older_store_is_told_in_words(void **state)
 {
     (void)state;
@@ -334,6 +348,7 @@ int main(void)
         TEST(a_chain_that_was_cancelled_or_ran_nothing_has_no_telemetry),
         TEST(a_dropped_column_stops_the_sink_and_buries_nothing),
         TEST(a_refusal_of_the_values_rejects_and_a_lock_retries),
+        TEST(a_count_that_is_refused_stops_the_sink_and_buries_nothing),
         TEST(a_restored_older_store_is_told_in_words),
         TEST(a_record_of_a_newer_program_stops_the_sink),
         TEST(a_file_that_is_gone_is_told_and_a_new_one_takes_all_again),
