@@ -2,10 +2,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -14,15 +14,15 @@
 #include "collector/journal/crc32c.h"
 #include "collector/journal/inflight_format.h"
 
-enum slot_state { SLOT_FREE, SLOT_FILLING, SLOT_TAKEN };
+enum slot_state { SLOT_FREE, SLOT_BUSY, SLOT_TAKEN };
 
 static const char boot_path[] = "/proc/sys/kernel/random/boot_id";
 
 struct inflight {
-    int fd; /* holds the lock */
-    struct inflight_header *header;
-    struct inflight_slot *slots; /* behind the header, in the same mapping */
-    _Atomic uint32_t next;       /* where to look for a free slot */
+    int fd;                         /* holds the lock */
+    struct inflight_header *header; /* owned: what the file holds, the slots with it */
+    struct inflight_slot *slots;    /* behind the header */
+    _Atomic uint32_t next;          /* where to look for a free slot */
 };
 
 enum {
@@ -44,7 +44,7 @@ static void read_boot_id(char ret_boot[INFLIGHT_BOOT_SIZE])
 
 /*
  * A file with a header and free slots, whole or not there. Its blocks are taken at
- * once: a full disk is an error here, and no SIGBUS later.
+ * once: a full disk is an error here, and no missing trace later.
  */
 static bool create(int dir_fd, struct err *err)
 {
@@ -112,7 +112,7 @@ static bool check_header(const struct inflight_header *h, struct err *err)
     return true;
 }
 
-static bool map_file(struct inflight *f, struct err *err)
+static bool read_file(struct inflight *f, struct err *err)
 {
     struct stat st;
 
@@ -122,14 +122,36 @@ static bool map_file(struct inflight *f, struct err *err)
                        "without it");
     }
 
-    char *at = mmap(NULL, FILE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, f->fd, 0);
+    char *at = xcalloc(1, FILE_BYTES);
 
-    if (at == MAP_FAILED) {
-        return err_errno(err, errno, "map inflight");
-    }
     f->header = (void *)at;
     f->slots = (void *)(at + sizeof(struct inflight_header));
+    if (pread(f->fd, at, FILE_BYTES, 0) != FILE_BYTES) {
+        return err_set(err, ERR_IO, "inflight: cannot be read");
+    }
     return check_header(f->header, err);
+}
+
+/* Write n changed bytes at `from` to the file; all of it when somebody has cut it. */
+static bool save(const struct inflight *f, const void *from, size_t n)
+{
+    const char *all = (const char *)f->header;
+    struct stat st;
+
+    if (fstat(f->fd, &st) != 0) {
+        return false;
+    }
+    if (st.st_size < FILE_BYTES) {
+        from = all;
+        n = FILE_BYTES;
+    }
+    return pwrite(f->fd, from, n, (const char *)from - all) == (ssize_t)n;
+}
+
+/* Of a slot, what stands before its base: state, which hook counts, CRCs. */
+static bool save_state(const struct inflight *f, const struct inflight_slot *s)
+{
+    return save(f, s, offsetof(struct inflight_slot, base));
 }
 
 /* ---- What a predecessor left ---------------------------------------------- */
@@ -201,6 +223,7 @@ static bool hand_over(struct inflight *f, void (*on_left)(void *, const struct i
     struct inflight_entry entry;
     char boot[INFLIGHT_BOOT_SIZE];
     struct stat st;
+    bool ok = true;
 
     if (fstat(f->fd, &st) != 0) {
         return err_errno(err, errno, "inflight");
@@ -210,16 +233,20 @@ static bool hand_over(struct inflight *f, void (*on_left)(void *, const struct i
     bool same_boot = memcmp(boot, h->boot, sizeof(boot)) == 0;
     bool tell = on_left && !is_copy(h, &st, same_boot);
 
-    for (size_t i = 0; i < INFLIGHT_SLOTS; i++) {
-        if (tell && read_slot(&f->slots[i], same_boot, &entry)) {
+    for (struct inflight_slot *s = f->slots; s < f->slots + INFLIGHT_SLOTS; s++) {
+        if (tell && read_slot(s, same_boot, &entry)) {
             on_left(ctx, &entry);
         }
-        f->slots[i].state = SLOT_FREE;
+        if (s->state != SLOT_FREE) {
+            s->state = SLOT_FREE;
+            ok = save_state(f, s) && ok;
+        }
     }
     memcpy(h->boot, boot, sizeof(boot));
     h->device = st.st_dev;
     h->inode = st.st_ino;
-    return true;
+    ok = save(f, h, sizeof(*h)) && ok;
+    return ok ? true : err_errno(err, errno, "write inflight");
 }
 
 bool inflight_open(const char *state_dir, void (*on_left)(void *ctx, const struct inflight_entry *),
@@ -228,7 +255,7 @@ bool inflight_open(const char *state_dir, void (*on_left)(void *ctx, const struc
     struct inflight *f = xcalloc(1, sizeof(*f));
 
     f->fd = -1;
-    if (!open_file(state_dir, &f->fd, err) || !map_file(f, err) ||
+    if (!open_file(state_dir, &f->fd, err) || !read_file(f, err) ||
         !hand_over(f, on_left, ctx, err)) {
         inflight_close(f);
         return false;
@@ -242,10 +269,8 @@ void inflight_close(struct inflight *f)
     if (!f) {
         return;
     }
-    if (f->header) {
-        (void)munmap(f->header, FILE_BYTES);
-    }
     fs_closep(&f->fd);
+    free(f->header);
     free(f);
 }
 
@@ -276,15 +301,6 @@ static void fill_base(struct inflight_base *b, const struct inflight_entry *e)
     put_text(b->tool_name, INFLIGHT_TEXT, e->tool_name);
 }
 
-static void publish_hook(struct inflight_slot *s, const struct inflight_hook *h)
-{
-    uint32_t other = (s->which + 1) & 1;
-
-    s->hooks[other] = *h;
-    s->hook_crc[other] = hook_crc(&s->hooks[other]);
-    atomic_fetch_add(&s->which, 1);
-}
-
 static void fill_hook(struct inflight_hook *h, const char *name, uint32_t ordinal, const char *tag)
 {
     memset(h, 0, sizeof(*h));
@@ -293,27 +309,57 @@ static void fill_hook(struct inflight_hook *h, const char *name, uint32_t ordina
     h->ordinal = ordinal;
 }
 
+static void put_hook(struct inflight_slot *s, uint32_t at, const struct inflight_hook *h)
+{
+    s->hooks[at] = *h;
+    s->hook_crc[at] = hook_crc(&s->hooks[at]);
+}
+
+/* What cannot be written is not told to a successor; the hook runs all the same. */
+static void publish_hook(const struct inflight *f, struct inflight_slot *s,
+                         const struct inflight_hook *h)
+{
+    uint32_t other = (s->which + 1) & 1;
+
+    put_hook(s, other, h);
+    if (save(f, &s->hooks[other], sizeof(s->hooks[other]))) {
+        atomic_fetch_add(&s->which, 1);
+        (void)save_state(f, s);
+    }
+}
+
+static bool fill_slot(const struct inflight *f, struct inflight_slot *s,
+                      const struct inflight_entry *entry)
+{
+    struct inflight_hook hook;
+
+    fill_base(&s->base, entry);
+    s->base_crc = base_crc(&s->base);
+    fill_hook(&hook, entry->hook_name, entry->ordinal, entry->tag);
+    hook.pid = entry->pid;
+    hook.start_ticks = entry->start_ticks;
+    put_hook(s, s->which & 1, &hook);
+    atomic_store(&s->state, SLOT_TAKEN);
+    return save(f, s, sizeof(*s));
+}
+
 int inflight_take(struct inflight *f, const struct inflight_entry *entry)
 {
     uint32_t start = atomic_fetch_add(&f->next, 1);
-    struct inflight_hook hook;
 
     for (uint32_t i = 0; i < INFLIGHT_SLOTS; i++) {
         uint32_t at = (start + i) % INFLIGHT_SLOTS;
         struct inflight_slot *s = &f->slots[at];
         uint32_t free_state = SLOT_FREE;
 
-        if (!atomic_compare_exchange_strong(&s->state, &free_state, SLOT_FILLING)) {
+        if (!atomic_compare_exchange_strong(&s->state, &free_state, SLOT_BUSY)) {
             continue;
         }
-        fill_base(&s->base, entry);
-        s->base_crc = base_crc(&s->base);
-        fill_hook(&hook, entry->hook_name, entry->ordinal, entry->tag);
-        hook.pid = entry->pid;
-        hook.start_ticks = entry->start_ticks;
-        publish_hook(s, &hook);
-        atomic_store(&s->state, SLOT_TAKEN);
-        return (int)at;
+        if (fill_slot(f, s, entry)) {
+            return (int)at;
+        }
+        inflight_release(f, (int)at);
+        return -1;
     }
     return -1;
 }
@@ -327,7 +373,7 @@ void inflight_set_hook(struct inflight *f, int slot, const char *hook_name, uint
         return;
     }
     fill_hook(&hook, hook_name, ordinal, tag);
-    publish_hook(&f->slots[slot], &hook);
+    publish_hook(f, &f->slots[slot], &hook);
 }
 
 void inflight_set_pid(struct inflight *f, int slot, pid_t pid, uint64_t start_ticks)
@@ -341,12 +387,18 @@ void inflight_set_pid(struct inflight *f, int slot, pid_t pid, uint64_t start_ti
 
     hook.pid = pid;
     hook.start_ticks = start_ticks;
-    publish_hook(s, &hook);
+    publish_hook(f, s, &hook);
 }
 
 void inflight_release(struct inflight *f, int slot)
 {
-    if (slot >= 0) {
-        atomic_store(&f->slots[slot].state, SLOT_FREE);
+    if (slot < 0) {
+        return;
     }
+
+    struct inflight_slot *s = &f->slots[slot];
+
+    atomic_store(&s->state, SLOT_BUSY);
+    (void)save_state(f, s);
+    atomic_store(&s->state, SLOT_FREE); /* last: from now on it is another one's */
 }

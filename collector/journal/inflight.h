@@ -1,5 +1,5 @@
 /*
- * inflight: which hooks run now, in a small mapped file that survives us.
+ * inflight: which hooks run now, in a small file that survives us.
  *
  * Before a hook is started its dispatch stands here; a collector that comes back
  * after kill -9 finds what was running, ends it, and records the evaluation as
@@ -43,7 +43,7 @@ struct inflight_entry {
 };
 
 /*
- * Map STATE/inflight, creating it. `on_left` is called for each slot that a
+ * Open STATE/inflight, creating it. `on_left` is called for each slot that a
  * predecessor left taken, and then the slot is free; pid is 0 when the machine was
  * started anew meanwhile. In a copied folder nothing is left: what ran is the first
  * one's to end and to record.
@@ -53,7 +53,8 @@ bool inflight_open(const char *state_dir, void (*on_left)(void *ctx, const struc
                    void *ctx, struct inflight **ret, struct err *err) MUST_CHECK;
 void inflight_close(struct inflight *f); /* accepts NULL; slots stay as they are */
 
-/* Take a slot; -1 when all are taken (the dispatch runs all the same). Thread: any. */
+/* Take a slot; -1 when all are taken, or it cannot be written: the dispatch runs all the same, and
+ * nobody would tell that it was interrupted. Thread: any. */
 int inflight_take(struct inflight *f, const struct inflight_entry *entry);
 
 /* Change what a taken slot says of its hook; pid 0 before it is started. Both accept -1. */

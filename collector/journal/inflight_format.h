@@ -2,10 +2,11 @@
  * inflight_format: every byte of STATE/inflight.
  *
  * A header, then INFLIGHT_SLOTS slots of equal size, in the machine's own byte
- * order: the file is read by nobody but the next collector on this machine. It is
- * mapped and shared, so what we wrote survives kill -9 in the page cache.
+ * order: the file is read by nobody but the next collector on this machine. What we
+ * wrote survives kill -9 in the page cache. It is not mapped: who cuts the file must
+ * not end us, and the next write brings all of it back.
  *
- *     state  0 free ──take──▶ 1 being filled ──▶ 2 taken ──release──▶ 0
+ *     state  0 free ──take──▶ 1 being filled ──▶ 2 taken ──release──▶ 1 or 0
  *
  * Rule: a slot is valid when its state is 2 and `base_crc` fits `base`. Its hook is
  * hooks[which & 1] if that one's crc fits, else the slot tells of no hook. A hook
@@ -21,10 +22,10 @@
 #include "collector/journal/inflight.h"
 
 enum {
-    INFLIGHT_MAGIC_SIZE = 16, /* "hooktrail-infl-1" */
+    INFLIGHT_MAGIC_SIZE = 16, /* "hooktrail-infl-2" */
     INFLIGHT_BOOT_SIZE = 40,  /* the kernel's boot id as text, filled with NUL */
 };
-#define INFLIGHT_MAGIC "hooktrail-infl-1"
+#define INFLIGHT_MAGIC "hooktrail-infl-2"
 
 struct inflight_header {
     char magic[INFLIGHT_MAGIC_SIZE]; /* without a NUL; the last character is the version */

@@ -222,13 +222,31 @@ static void a_torn_hook_leaves_the_dispatch_known(void **state)
     struct left left;
 
     in_a_killed_child(take_and_run_two_hooks);
-    flip_byte(in_slot(0, offsetof(struct inflight_slot, hooks[0].tag)));
+    flip_byte(in_slot(0, offsetof(struct inflight_slot, hooks[1].tag)));
     inflight_close(open_state(&left));
 
     assert_int_equal(left.n, 1);
     assert_string_equal(left.last.thread_id, "thread-7");
     assert_string_equal(left.last.hook_name, "");
     assert_int_equal(left.last.pid, 0);
+}
+
+static void a_cut_file_is_whole_again_with_the_next_change(void **state)
+{
+    (void)state;
+    const struct inflight_entry e = entry_of("t");
+    struct left left;
+    struct inflight *f = open_state(&left);
+    int slot = inflight_take(f, &e);
+
+    assert_int_equal(truncate(fake_folder_file("inflight"), 0), 0);
+    inflight_set_pid(f, slot, 100, 1000);
+    inflight_close(f);
+    inflight_close(open_state(&left));
+
+    assert_int_equal(left.n, 1);
+    assert_int_equal(left.last.pid, 100);
+    assert_string_equal(left.last.thread_id, "t");
 }
 
 static void pids_of_another_boot_are_not_told(void **state)
@@ -374,6 +392,7 @@ int main(void)
         WITH_STATE(a_hook_that_is_not_started_yet_has_no_pid),
         WITH_STATE(a_torn_slot_is_not_believed),
         WITH_STATE(a_torn_hook_leaves_the_dispatch_known),
+        WITH_STATE(a_cut_file_is_whole_again_with_the_next_change),
         WITH_STATE(pids_of_another_boot_are_not_told),
         WITH_STATE(longer_texts_are_cut),
         WITH_STATE(a_full_file_gives_no_slot_until_one_is_released),
