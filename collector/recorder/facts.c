@@ -62,46 +62,40 @@ static void clean_reason(struct maker *m, struct cut_text *reason, uint32_t *era
     clean_text(m, &reason->text, erased);
 }
 
-/* A redacted copy of v in the arena; empty when there is none or no room for one. */
-static struct slice clean_json(struct maker *m, struct json_value v, size_t max_bytes,
-                               uint32_t *erased)
+/* What was redacted into `out`, in the arena; empty when that failed, or there is no room. */
+static struct slice keep(struct maker *m, bool ok, const struct buf *out)
 {
-    CLEANUP(buf_done) struct buf out;
     struct slice copy = { 0 };
 
-    buf_init(&out, max_bytes + 64);
-    if (v.kind == JSON_KIND_NONE) {
-        return copy;
-    }
-    redact_json(v, max_bytes, &out, erased);
-    if (!buf_ok(&out) || !arena_dup(&m->dispatch->arena, buf_slice(&out), &copy)) {
+    if (!ok || !buf_ok(out) || !arena_dup(&m->dispatch->arena, buf_slice(out), &copy)) {
         (void)redaction_failed(m);
-        return (struct slice){ 0 };
     }
     return copy;
 }
 
-/* ["a","b"] of an object's keys, as many as there is room for. */
-static struct slice key_names(struct maker *m, struct json_value payload, uint32_t *erased)
+/* A redacted copy of v. */
+static struct slice clean_json(struct maker *m, struct json_value v, size_t max_bytes,
+                               uint32_t *erased)
 {
-    CLEANUP(buf_done) struct buf list;
-    struct payload_iter it = payload_iter(payload);
-    struct json_value value;
-    struct slice key;
+    CLEANUP(buf_done) struct buf out;
 
-    buf_init(&list, KEYS_MAX_BYTES);
-    while (payload_next(&it, &key, &value) && list.len_bytes + key.len + 2 <= KEYS_MAX_BYTES) {
-        buf_add_char(&list, list.len_bytes == 0 ? '[' : ',');
-        buf_add(&list, key);
-    }
-    if (list.len_bytes == 0) {
+    buf_init(&out, max_bytes + 64);
+    if (v.kind == JSON_KIND_NONE) {
         return (struct slice){ 0 };
     }
-    buf_add_char(&list, ']');
+    redact_json(v, max_bytes, &out, erased);
+    return keep(m, true, &out);
+}
 
-    struct json_value names = { .raw = buf_slice(&list), .kind = JSON_KIND_ARRAY };
+static struct slice clean_keys(struct maker *m, struct json_value v, uint32_t *erased)
+{
+    CLEANUP(buf_done) struct buf out;
 
-    return clean_json(m, names, (size_t)KEYS_MAX_BYTES * 2, erased);
+    buf_init(&out, (size_t)KEYS_MAX_BYTES * 2);
+
+    bool ok = redact_keys(v, KEYS_MAX_BYTES, &out, erased);
+
+    return keep(m, ok, &out);
 }
 
 static void fill_payload(struct maker *m, struct payload_facts *ret)
@@ -109,7 +103,7 @@ static void fill_payload(struct maker *m, struct payload_facts *ret)
     struct dispatch *d = m->dispatch;
 
     ret->bytes = d->payload.raw.len;
-    ret->keys = key_names(m, d->payload, &ret->erased);
+    ret->keys = clean_keys(m, d->payload, &ret->erased);
     if (d->confidential) {
         return;
     }

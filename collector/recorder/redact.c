@@ -337,3 +337,24 @@ void redact_json(struct json_value v, size_t max_bytes, struct buf *out, uint32_
     arena_clear(&r.arena);
     *ret_erased += r.erased;
 }
+
+bool redact_keys(struct json_value v, size_t max_bytes, struct buf *out, uint32_t *ret_erased)
+{
+    struct redactor r = { .out = out };
+    struct payload_iter it = payload_iter(v);
+    struct json_value value;
+    struct slice key;
+    char before = '[';
+
+    arena_init(&r.arena, TRY_TIMES * max_bytes + ARENA_SPARE);
+    while (payload_next(&it, &key, &value) && out->len_bytes + key.len + 2 <= max_bytes &&
+           is_whole(&r)) {
+        buf_add_char(out, before);
+        put_string(&r, key);
+        before = ',';
+    }
+    buf_add(out, before == '[' ? (struct slice){ 0 } : SLICE("]"));
+    arena_clear(&r.arena);
+    *ret_erased += r.erased;
+    return is_whole(&r);
+}

@@ -22,3 +22,11 @@ bool redact_text(struct slice text, struct arena *a, struct slice *ret, uint32_t
  * Lone surrogates and NUL escapes become U+FFFD and count as erased.
  */
 void redact_json(struct json_value v, size_t max_bytes, struct buf *out, uint32_t *ret_erased);
+
+/*
+ * The names of an object's keys, ["a","b"]: as many as fit into about max_bytes.
+ * Nothing of an object without keys, nor of what is no object. False: nothing of it
+ * may be recorded.
+ */
+bool redact_keys(struct json_value v, size_t max_bytes, struct buf *out, uint32_t *ret_erased)
+    MUST_CHECK;
