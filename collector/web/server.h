@@ -36,11 +36,16 @@ enum {
     WEB_REPLY_HEADERS = 4,
 };
 
+enum { LISTENER_DAEMONS = 2 }; /* at most */
+
 struct listener {
     struct web *web;
-    struct MHD_Daemon *daemon;
     struct listen_spec spec;
     int port;
+    int fd;                                       /* listens */
+    struct MHD_Daemon *daemons[LISTENER_DAEMONS]; /* a thread each */
+    size_t n_daemons;                             /* 0: not started */
+    pthread_t accepting;
 
     pthread_mutex_t mutex; /* over everything below */
     pthread_cond_t quiet;  /* `active` has become 0 */
@@ -118,6 +123,10 @@ struct web_request {
     struct MHD_Response *response; /* valid once the state is REPLIED */
     int status;
 };
+
+/* accept.c: give the daemons what connects to l->fd, until the stop, which closes it. */
+bool accept_start(struct listener *l, struct err *err) MUST_CHECK;
+void accept_stop(struct listener *l);
 
 /* request.c: a new request with one reference, and dropping one. */
 struct web_request *request_new(struct listener *l, struct conn *c, struct MHD_Connection *mhd);

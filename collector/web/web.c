@@ -99,26 +99,18 @@ static bool tls_load(const struct web_options *o, struct tls *tls, struct err *e
 
 /*
  * Two threads a listener, each with connections of its own, where there are cores for
- * them: one alone is busy long before the rest of a collector is. 0: one.
+ * them: one alone is busy long before the rest of a collector is.
  */
-static unsigned threads(void)
+static size_t threads(void)
 {
-    return sysconf(_SC_NPROCESSORS_ONLN) > 1 ? 2 : 0;
+    return sysconf(_SC_NPROCESSORS_ONLN) > 1 ? LISTENER_DAEMONS : 1;
 }
 
-/* libmicrohttpd shares its limit out among the threads; one of them may get all connections. */
-static unsigned daemon_limit(const struct web *w)
-{
-    unsigned n = threads();
-
-    return (w->max_connections + SPARE_CONNECTIONS) * (n > 0 ? n : 1);
-}
-
-static bool start_daemon(struct listener *l, int fd, struct tls *tls, struct err *err)
+static bool start_daemon(struct listener *l, struct tls *tls, struct err *err)
 {
     bool use_tls = tls->cert.len_bytes > 0 && !l->spec.is_unix;
     unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ITC |
-                     (use_tls ? MHD_USE_TLS : 0U);
+                     MHD_USE_NO_LISTEN_SOCKET | (use_tls ? MHD_USE_TLS : 0U);
     unsigned idle_s = (unsigned)((l->web->idle_ms + 999) / 1000);
     struct MHD_OptionItem pem[] = {
         { MHD_OPTION_HTTPS_MEM_CERT, 0, NULL },
@@ -134,36 +126,49 @@ static bool start_daemon(struct listener *l, int fd, struct tls *tls, struct err
     } else {
         pem[0].option = MHD_OPTION_END;
     }
-    l->daemon = MHD_start_daemon(
-        flags, 0, NULL, NULL, serve_access, l, MHD_OPTION_LISTEN_SOCKET, fd,
-        MHD_OPTION_NOTIFY_COMPLETED, serve_completed, l, MHD_OPTION_NOTIFY_CONNECTION,
-        serve_connection, l, MHD_OPTION_UNESCAPE_CALLBACK, no_unescape, NULL,
-        MHD_OPTION_CONNECTION_LIMIT, daemon_limit(l->web), MHD_OPTION_CONNECTION_TIMEOUT, idle_s,
-        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)POOL_BYTES, MHD_OPTION_THREAD_STACK_SIZE,
-        (size_t)STACK_BYTES,
+
+    struct MHD_Daemon *daemon = MHD_start_daemon(
+        flags, 0, NULL, NULL, serve_access, l, MHD_OPTION_NOTIFY_COMPLETED, serve_completed, l,
+        MHD_OPTION_NOTIFY_CONNECTION, serve_connection, l, MHD_OPTION_UNESCAPE_CALLBACK,
+        no_unescape, NULL, MHD_OPTION_CONNECTION_LIMIT, l->web->max_connections + SPARE_CONNECTIONS,
+        MHD_OPTION_CONNECTION_TIMEOUT, idle_s, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+        (size_t)POOL_BYTES, MHD_OPTION_THREAD_STACK_SIZE, (size_t)STACK_BYTES,
         /* Our own checks are the stricter ones, and their answers name the fault. */
         MHD_OPTION_STRICT_FOR_CLIENT, 0, MHD_OPTION_URI_LOG_CALLBACK, join_arguments, NULL,
-        MHD_OPTION_THREAD_POOL_SIZE, threads(), MHD_OPTION_ARRAY, pem, MHD_OPTION_END);
-    if (!l->daemon) {
+        MHD_OPTION_ARRAY, pem, MHD_OPTION_END);
+
+    if (!daemon) {
         return err_set(err, ERR_IO, "listen on %s: the HTTP server does not start%s", l->spec.host,
                        use_tls ? "; are tls_cert and tls_key a pair?" : "");
     }
+    l->daemons[l->n_daemons++] = daemon;
     return true;
+}
+
+static void stop_daemons(struct listener *l)
+{
+    for (size_t i = 0; i < l->n_daemons; i++) {
+        MHD_stop_daemon(l->daemons[i]);
+    }
+    l->n_daemons = 0;
 }
 
 static bool start_listener(struct listener *l, const char *text, struct tls *tls, struct err *err)
 {
     CLEANUP(fs_closep) int fd = -1;
+    bool ok = listen_parse(text, &l->spec, err) &&
+              listen_open(&l->spec, l->web->group, tls->cert.len_bytes > 0, &fd, err);
 
-    if (!listen_parse(text, &l->spec, err) ||
-        !listen_open(&l->spec, l->web->group, tls->cert.len_bytes > 0, &fd, err)) {
-        return false;
+    while (ok && l->n_daemons < threads()) {
+        ok = start_daemon(l, tls, err);
     }
     l->port = listen_port(fd);
-    if (!start_daemon(l, fd, tls, err)) {
+    l->fd = fd;
+    if (!ok || !accept_start(l, err)) {
+        stop_daemons(l);
         return false;
     }
-    (void)TAKE_FD(fd); /* MHD closes it, or hands it back when it stops */
+    (void)TAKE_FD(fd);
     return true;
 }
 
@@ -241,12 +246,10 @@ bool web_start(const struct web_options *o, struct web **ret, struct err *err)
 /* Take no more connections. The socket's file goes, so that the next server finds none. */
 static void quiesce(struct listener *l)
 {
-    int fd = MHD_quiesce_daemon(l->daemon);
-
     if (l->spec.is_unix) {
         (void)unlink(l->spec.host);
     }
-    fs_closep(&fd);
+    accept_stop(l);
 }
 
 /* All listeners within one wait. */
@@ -264,15 +267,10 @@ static bool wait_quiet(struct web *w, int64_t wait_ms)
 static void each_running(struct web *w, void (*step)(struct listener *l))
 {
     for (size_t i = 0; i < w->n_listeners; i++) {
-        if (w->listeners[i].daemon) {
+        if (w->listeners[i].n_daemons > 0) {
             step(&w->listeners[i]);
         }
     }
-}
-
-static void stop_daemon(struct listener *l)
-{
-    MHD_stop_daemon(l->daemon);
 }
 
 static void web_free(struct web *w)
@@ -307,7 +305,7 @@ void web_stop(struct web *w, int64_t wait_ms)
             (void)wait_quiet(w, ABANDON_MS);
         }
     }
-    each_running(w, stop_daemon);
+    each_running(w, stop_daemons);
     web_free(w);
 }
 
