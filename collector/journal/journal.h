@@ -17,8 +17,9 @@
  * accepted = stored + counted losses: a batch that is accepted is either settled
  * as stored, or counted in a later `gap` record. One that is not settled when the
  * process is killed is no loss as long as somebody waits for it: he gets no answer,
- * and a hook that ran is told as `interrupted` by its slot (inflight.h). Who goes on
- * without it says so (journal_owe()); then it is counted, too.
+ * and a hook that ran is told as `interrupted` by its slot (inflight.h); where none
+ * ran it is as if he had never asked, also when a full quota had held the batch. Who
+ * goes on without it says so (journal_owe()); then it is counted, too.
  */
 #pragma once
 
