@@ -31,10 +31,12 @@ static struct web *web;
 static struct client client;
 static struct web_request *_Atomic kept; /* by /later */
 static _Atomic int made;                 /* answers, by make_echo() */
+static _Atomic pthread_t echoed_by;
 
 static void echo(void *ctx, struct web_request *r)
 {
     (void)ctx;
+    atomic_store(&echoed_by, pthread_self());
     web_header(r, "Hooktrail-Test", web_actor(r));
     web_reply(r, 200, "text/plain", web_body(r));
 }
@@ -193,6 +195,25 @@ static void a_connection_carries_one_request_after_another(void **state)
         assert_true(says("Content-Type: text/plain"));
         assert_true(says("Hooktrail-Test: uid "));
     }
+}
+
+static void connections_are_shared_out_among_threads(void **state)
+{
+    static const char ask[] = "GET /open HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    struct client other;
+
+    (void)state;
+    if (sysconf(_SC_NPROCESSORS_ONLN) == 1) {
+        skip();
+    }
+    client_unix(&other, socket_path);
+    assert_int_equal(client_ask(&client, ask), 200);
+
+    pthread_t first = atomic_load(&echoed_by);
+
+    assert_int_equal(client_ask(&other, ask), 200);
+    assert_false(pthread_equal(first, atomic_load(&echoed_by)));
+    client_close(&other);
 }
 
 static void a_chunked_body_is_put_together(void **state)
@@ -637,8 +658,7 @@ static void garbage_is_answered_or_closed_and_hurts_nobody(void **state)
 {
     static const char *const seeds[] = {
         "POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\nhello",
-        "POST /echo HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n"
-        "0\r\n\r\n",
+        "POST /echo HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n",
         "GET /item/a?n=1 HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\n\r\n",
     };
     unsigned rnd = 12345;
@@ -774,6 +794,7 @@ int main(void)
 #define WITH_SERVER(test) cmocka_unit_test_setup_teardown(test, start, stop)
     const struct CMUnitTest tests[] = {
         WITH_SERVER(a_connection_carries_one_request_after_another),
+        WITH_SERVER(connections_are_shared_out_among_threads),
         WITH_SERVER(a_chunked_body_is_put_together),
         WITH_SERVER(parameters_and_arguments_are_decoded),
         WITH_SERVER(an_answer_may_come_later_from_another_thread),
