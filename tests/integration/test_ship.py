@@ -1,7 +1,6 @@
 """`hooktrail ship`: from the journals into the store, exactly once, whatever dies when."""
+import contextlib
 import json
-import os
-import pathlib
 import random
 import signal
 import sqlite3
@@ -10,20 +9,18 @@ import time
 
 import pytest
 
-TOP = pathlib.Path(__file__).resolve().parents[2]
-BIN = os.environ.get("HOOKTRAIL_BIN", str(TOP / "build/hooktrail"))
-FILL = TOP / "build/obj/tests/unit/sinks/fill_journal"
-KILLS = 200 if os.environ.get("HOOKTRAIL_CHAOS") == "long" else 20
+from tests.integration import plant
+from tests.integration.plant import BIN, LONG, wait_for
+
+KILLS = 200 if LONG else 20
 BATCH = 400  # records between two kills
 
 
-@pytest.fixture(scope="session")
-def fill():
+@pytest.fixture
+def fill(live):
     """A tool that writes journals: fill(state, n) gives the journal's id and last sequence."""
-    subprocess.run(["make", "-s", str(FILL.relative_to(TOP))], cwd=TOP, check=True)
-
     def run(state, n, poisoned=0, days=0):
-        out = subprocess.run([FILL, state, str(n), str(poisoned), str(days)], check=True,
+        out = subprocess.run([live("live_fill"), state, str(n), str(poisoned), str(days)], check=True,
                              capture_output=True, text=True, timeout=60).stdout.split()
         return out[0], int(out[1])
 
@@ -38,9 +35,8 @@ def state(tmp_path):
 
 
 def hooktrail(state, *args, config=None, timeout=60):
-    options = ["--config", str(config)] if config else []
-    return subprocess.run([BIN, *options, "--state", str(state), *args],
-                          capture_output=True, text=True, timeout=timeout)
+    options = ["--config", config] if config else []
+    return plant.hooktrail(*options, "--state", state, *args, timeout=timeout)
 
 
 def ship_once(state, **kw):
@@ -52,6 +48,12 @@ def ship_once(state, **kw):
 def query(state, sql):
     with sqlite3.connect(f"file:{state}/hooktrail.db?mode=ro", uri=True) as db:
         return db.execute(sql).fetchall()
+
+
+def change(state, sql):
+    """Do something to the store behind ship's back."""
+    with contextlib.closing(sqlite3.connect(state / "hooktrail.db")) as db, db:
+        db.execute(sql)
 
 
 RECORDS = """(SELECT journal, seq FROM hook_evaluation UNION ALL SELECT journal, seq FROM tool_execution
@@ -89,13 +91,6 @@ class Ship:
         if self.process.poll() is None:
             self.process.kill()
         self.process.communicate(timeout=10)
-
-
-def wait_for(condition, seconds=20):
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "it did not come about in time"
-        time.sleep(0.02)
 
 
 def wait_delivered(state, journal, last, sink="sqlite"):
@@ -173,15 +168,11 @@ def test_a_poisoned_record_goes_to_the_dead_letters_and_all_others_arrive(state,
 
 def test_a_letter_sent_again_after_the_mend_arrives_once(state, fill):
     ship_once(state)
-    with sqlite3.connect(state / "hooktrail.db") as db:
-        db.execute("CREATE TRIGGER poison BEFORE INSERT ON tool_execution WHEN new.seq = 10 "
-                   "BEGIN SELECT RAISE(ABORT, 'poison'); END")
-    db.close()
+    change(state, "CREATE TRIGGER poison BEFORE INSERT ON tool_execution WHEN new.seq = 10 "
+                  "BEGIN SELECT RAISE(ABORT, 'poison'); END")
     journal, last = fill(state, 100)
     ship_once(state)
-    with sqlite3.connect(state / "hooktrail.db") as db:
-        db.execute("DROP TRIGGER poison")
-    db.close()
+    change(state, "DROP TRIGGER poison")
     done = hooktrail(state, "deadletter", "retry", "--all")
     assert done.returncode == 0 and "1 delivered" in done.stdout, done
     assert_whole(state, journal, last)
@@ -189,18 +180,14 @@ def test_a_letter_sent_again_after_the_mend_arrives_once(state, fill):
 
 def test_a_dropped_column_buries_nothing_and_all_arrives_once_it_is_back(state, fill):
     ship_once(state)
-    with sqlite3.connect(state / "hooktrail.db") as db:
-        db.execute("ALTER TABLE hook_evaluation DROP COLUMN run_id")
-    db.close()
+    change(state, "ALTER TABLE hook_evaluation DROP COLUMN run_id")
     journal, last = fill(state, 100)
     with Ship(state) as ship:
         wait_for(lambda: positions(state)["state"] == "broken")
         assert "run_id" in positions(state)["error"]
         ship.kill()
     assert positions(state)["dead"] == 0
-    with sqlite3.connect(state / "hooktrail.db") as db:
-        db.execute("ALTER TABLE hook_evaluation ADD COLUMN run_id TEXT")
-    db.close()
+    change(state, "ALTER TABLE hook_evaluation ADD COLUMN run_id TEXT")
     ship_once(state)
     assert_whole(state, journal, last)
 
@@ -208,9 +195,7 @@ def test_a_dropped_column_buries_nothing_and_all_arrives_once_it_is_back(state, 
 def test_a_restored_older_store_gets_what_it_lacks(state, fill):
     journal, _ = fill(state, 100)
     ship_once(state)
-    with sqlite3.connect(state / "hooktrail.db") as db:
-        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    db.close()
+    change(state, "PRAGMA wal_checkpoint(TRUNCATE)")
     old = (state / "hooktrail.db").read_bytes()
     _, last = fill(state, 100)
     ship_once(state)
@@ -249,9 +234,7 @@ def test_retention_cuts_and_says_so_in_a_record(state, fill, tmp_path):
 
 def test_a_newer_store_is_refused_in_words(state):
     ship_once(state)
-    with sqlite3.connect(state / "hooktrail.db") as db:
-        db.execute("INSERT INTO schema_version VALUES (99, 'later', '')")
-    db.close()
+    change(state, "INSERT INTO schema_version VALUES (99, 'later', '')")
     done = hooktrail(state, "ship", "--once", timeout=120)
     assert done.returncode == 3
     assert "version 99" in done.stderr
@@ -279,9 +262,7 @@ def test_status_shows_who_ships_and_how_far_each_sink_is(state, fill):
 
 def test_the_last_error_of_a_broken_sink_stands_in_status(state, fill):
     ship_once(state)
-    with sqlite3.connect(state / "hooktrail.db") as db:
-        db.execute("ALTER TABLE hook_evaluation DROP COLUMN run_id")
-    db.close()
+    change(state, "ALTER TABLE hook_evaluation DROP COLUMN run_id")
     fill(state, 5)
     assert hooktrail(state, "ship", "--once").returncode == 3
     status = hooktrail(state, "status", "--json")
@@ -363,15 +344,12 @@ def test_a_loss_is_told_once_although_ship_starts_again_before_it_delivers(state
     ship_once(state)
     journal, last = fill(state, 1800)
     min((state / "journals/cli" / journal).glob("*.seg")).unlink()
-    with sqlite3.connect(state / "hooktrail.db") as db:  # opens, and takes nothing
-        db.execute("CREATE TRIGGER full BEFORE INSERT ON hook_minute BEGIN SELECT RAISE(ABORT, 'full'); END")
-    db.close()
+    # The store opens, and takes nothing.
+    change(state, "CREATE TRIGGER full BEFORE INSERT ON hook_minute BEGIN SELECT RAISE(ABORT, 'full'); END")
     for _ in range(2):
         assert hooktrail(state, "ship", "--once").returncode == 3
         assert positions(state)["told"][journal] < last
-    with sqlite3.connect(state / "hooktrail.db") as db:
-        db.execute("DROP TRIGGER full")
-    db.close()
+    change(state, "DROP TRIGGER full")
     ship_once(state)
     ship_once(state)
     assert query(state, "SELECT count(*) FROM audit_record WHERE type = 'gap' AND cause = 'damage'") == [(1,)]

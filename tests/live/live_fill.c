@@ -1,5 +1,5 @@
 /*
- * fill_journal STATE N POISONED DAYS: append N sample records of DAYS ago to the `cli`
+ * live_fill STATE N POISONED DAYS: append N sample records of DAYS ago to the `cli`
  * journal of a state folder, one after the other; every POISONED-th (0: none) is
  * bytes that are no record. Prints the journal's id and its last sequence. A tool for tests of
  * whole programs.
