@@ -191,8 +191,9 @@ def test_a_sink_that_is_taken_out_pins_no_segment(plant):
     def segments():
         return list(plant.journals()[0].glob("*.seg"))
 
-    plant.reload()  # it looks at once what it may retire
-    time.sleep(2)
+    for n in (1, 2):  # at each it looks what it may retire; the second comes when the first look is over
+        plant.reload()
+        wait_for(lambda: plant.log().count('msg="configuration reloaded"') == n)
     assert len(segments()) >= 5
 
     plant.configure(journal + "sinks: {sqlite: {}}\n")
