@@ -15,6 +15,7 @@ enum {
     POLL_MS = 100,
     FIRST_PAUSE_MS = 100,
     LIMIT_PAUSE_MS = 10 * 1000,
+    KAFKA_PATIENCE_MS = 60 * 1000,        /* a group may wait for a dead member for 45 s */
     LOADER_ARENA_BYTES = 4 * 1024 * 1024, /* of one record's head */
 };
 
@@ -24,8 +25,9 @@ struct loader {
     rd_kafka_t *rk;
     struct loader_batch batch;
     struct backoff backoff;
-    bool placed; /* the consumer stands where the database says */
-    bool asked;  /* the group has given us partitions (perhaps none) */
+    bool placed;         /* the consumer stands where the database says */
+    bool asked;          /* the group has given us partitions (perhaps none) */
+    int64_t progress_ms; /* monotonic: something was loaded, or nothing was to load */
     char told[ERR_TEXT_SIZE];
 };
 
@@ -253,20 +255,36 @@ static void well_again(struct loader *l)
 }
 
 /* One round: connect, take places, read, commit. */
-static bool round_of(struct loader *l, struct err *err)
+static enum sink_result round_of(struct loader *l, struct err *err)
 {
     if (!loader_batch_connect(&l->batch, err)) {
-        return false;
+        return err->code == ERR_INVALID || err->code == ERR_CORRUPT ? SINK_BROKEN : SINK_DOWN;
     }
-    if (l->asked && !l->placed && place_all(l, err) != SINK_OK) {
-        return false;
+    if (l->asked && !l->placed) {
+        enum sink_result result = place_all(l, err);
+
+        if (result != SINK_OK) {
+            return result;
+        }
     }
     gather(l);
     if (!l->placed) { /* rebalanced meanwhile */
         loader_batch_clear(&l->batch);
-        return true;
+        return SINK_OK;
     }
-    return loader_batch_commit(&l->batch, err) == SINK_OK;
+    return loader_batch_commit(&l->batch, err);
+}
+
+/* A single run waits a while for a server that is away, and not for a person. */
+static bool gives_up(const struct loader *l, enum sink_result result, struct err *err)
+{
+    int64_t limit_ms = l->told[0] ? l->o->patience_ms : KAFKA_PATIENCE_MS;
+
+    if (!l->o->once || (result != SINK_BROKEN && clock_mono_ms() - l->progress_ms < limit_ms)) {
+        return false;
+    }
+    (void)err_set(err, ERR_IO, "%s", l->told[0] ? l->told : "kafka: no answer from the group");
+    return true;
 }
 
 /* ---- Opening --------------------------------------------------------------------------- */
@@ -337,10 +355,43 @@ static void close_loader(struct loader *l)
     free(l);
 }
 
+static uint64_t settled(const struct loader_count *c)
+{
+    return c->loaded + c->dropped + c->dead;
+}
+
+/* Rounds until it is time to end. False: a single run gave up. */
+static bool run_rounds(struct loader *l, struct err *err)
+{
+    enum sink_result result = SINK_OK;
+
+    l->progress_ms = clock_mono_ms();
+    while (!stop_asked(l->o->stop)) {
+        uint64_t before = settled(&l->batch.count);
+        struct err round_err;
+
+        if (gives_up(l, result, err)) {
+            return false;
+        }
+        result = round_of(l, &round_err);
+        if (result != SINK_OK) {
+            trouble(l, &round_err);
+            continue;
+        }
+        well_again(l);
+        if (settled(&l->batch.count) > before) {
+            l->progress_ms = clock_mono_ms();
+        }
+        if (l->o->once && l->batch.n == 0 && all_read(l)) {
+            return true;
+        }
+    }
+    return true;
+}
+
 bool loader_run(const struct loader_options *o, struct loader_count *ret, struct err *err)
 {
     struct loader *l = xcalloc(1, sizeof(*l));
-    struct err round_err;
 
     l->o = o;
     l->batch.o = o;
@@ -350,21 +401,10 @@ bool loader_run(const struct loader_options *o, struct loader_count *ret, struct
         close_loader(l);
         return err_set(err, ERR_INVALID, "sinks.postgres.dsn: --source kafka needs it");
     }
-    if (!open_consumer(l, err)) {
-        close_loader(l);
-        return false;
-    }
-    while (!stop_asked(o->stop)) {
-        if (!round_of(l, &round_err)) {
-            trouble(l, &round_err);
-            continue;
-        }
-        well_again(l);
-        if (o->once && l->batch.n == 0 && all_read(l)) {
-            break;
-        }
-    }
+
+    bool ran = open_consumer(l, err) && run_rounds(l, err);
+
     *ret = l->batch.count;
     close_loader(l);
-    return true;
+    return ran;
 }

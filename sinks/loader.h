@@ -26,6 +26,7 @@ struct loader_options {
     const char *collector;  /* our name: roll-ups of one loader are rows of their own */
     const char *state_dir;  /* dead letters */
     int64_t timeout_ms;     /* of each call */
+    int64_t patience_ms;    /* once: give up when the database refused for so long */
     bool once;              /* end when every partition has been read to its end */
     struct stop *stop;
 };
@@ -38,8 +39,9 @@ struct loader_count {
 };
 
 /*
- * Run until it is told to stop, or everything is loaded (`once`). False (err): the
- * settings are unusable; unreachable servers are waited for, and logged.
+ * Run until it is told to stop, or everything is loaded (`once`). Unreachable servers
+ * are waited for, and logged. False (err): the settings are unusable, or a single run
+ * gave up.
  */
 bool loader_run(const struct loader_options *o, struct loader_count *ret, struct err *err)
     MUST_CHECK;

@@ -25,6 +25,7 @@ enum {
     QUEUE_BYTES = MIB,
     FINISH_MS = 2 * 1000, /* for what collect closed with, before it stops */
     LOADER_TIMEOUT_MS = 10 * 1000,
+    LOADER_PATIENCE_MS = 10 * 1000,
 };
 
 static void retire(const struct config *c, struct audit *audit)
@@ -239,6 +240,7 @@ static int load_from_kafka(const struct cli *cli, const struct config *c, bool o
             .collector = c->collector,
             .state_dir = c->state,
             .timeout_ms = LOADER_TIMEOUT_MS,
+            .patience_ms = LOADER_PATIENCE_MS,
             .once = once,
         },
     };

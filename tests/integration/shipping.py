@@ -174,14 +174,18 @@ Message = namedtuple("Message", "topic partition offset key journal seq id leaf 
 RECORD_TOPICS = ("hook_evaluation", "tool_execution", "audit")
 
 
-def read_topic(kafka, topic, isolation="read_committed"):
-    """Every message of a topic, from its beginning to its end."""
-    out = subprocess.run(
+def kcat(kafka, topic, form, isolation="read_committed"):
+    """A topic from its beginning to its end, a line a message."""
+    return subprocess.run(
         ["kcat", "-C", "-b", kafka.bootstrap, "-t", topic, "-e", "-q", "-o", "beginning",
-         "-X", f"isolation.level={isolation}", "-X", "check.crcs=true",
-         "-f", "%p\t%o\t%k\t%h\t%s\n"], capture_output=True, text=True, timeout=120, check=True)
+         "-X", f"isolation.level={isolation}", "-X", "check.crcs=true", "-f", form + "\n"],
+        capture_output=True, text=True, timeout=120, check=True).stdout.splitlines()
+
+
+def read_topic(kafka, topic):
+    """Every message of a topic that was committed."""
     found = []
-    for line in out.stdout.splitlines():
+    for line in kcat(kafka, topic, "%p\t%o\t%k\t%h\t%s"):
         partition, offset, key, headers, value = line.split("\t", 4)
         h = dict(re.findall(r"([\w-]+)=([^,]*)", headers))
         leaf = hashlib.sha256(b"\0" + value.encode()).hexdigest()
@@ -190,16 +194,17 @@ def read_topic(kafka, topic, isolation="read_committed"):
     return found
 
 
-def read_topics(kafka, prefix, names=RECORD_TOPICS, **kw):
-    return [m for name in names for m in read_topic(kafka, f"{prefix}.{name}", **kw)]
+def count_messages(kafka, topic, isolation):
+    return len(kcat(kafka, topic, "%o", isolation))
+
+
+def read_topics(kafka, prefix, names=RECORD_TOPICS):
+    return [m for name in names for m in read_topic(kafka, f"{prefix}.{name}")]
 
 
 def kept_position(kafka, prefix, journal):
     """The position of exactly-once in its compacted topic: the last one that was committed."""
-    out = subprocess.run(["kcat", "-C", "-b", kafka.bootstrap, "-t", f"{prefix}.positions", "-e", "-q",
-                          "-o", "beginning", "-X", "isolation.level=read_committed", "-f", "%k %s\n"],
-                         capture_output=True, text=True, timeout=120, check=True).stdout
-    return int(dict(map(str.split, out.splitlines())).get(journal, 0))
+    return int(dict(map(str.split, kcat(kafka, f"{prefix}.positions", "%k %s"))).get(journal, 0))
 
 
 def assert_in_order(messages):

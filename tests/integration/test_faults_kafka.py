@@ -9,15 +9,15 @@ import time
 import pytest
 
 from tests.integration.shipping import (LONG, RECORD_TOPICS, Ship, State, assert_published,
-                                        kept_position, read_topic, read_topics,
+                                        count_messages, kept_position, read_topics,
                                         wait_for)
 from tests.servers.kafka import Kafka
 
 TIMEOUT_MS = 5000  # of each answer
 TIMES = 5 if LONG else 3
 BATCHES = (1000, 3000, 10_000, 10_000)  # a run with each
-N = 200_000
-FLOW = 50_000  # records that are certain to be on their way when a fault strikes
+N = 100_000 if LONG else 200_000  # in each of the runs
+FLOW = 10_000  # records that are certain to be on their way when a fault strikes
 FREEZE_SECONDS = 7  # longer than an answer may take, and than a broker may be silent
 
 DELIVERIES = ("at-least-once", "exactly-once")
@@ -123,10 +123,10 @@ def look_at(state, cluster, prefix, journal, records):
     print(f"{prefix}: {len(records)} records, {twice} messages twice")
     if exactly:
         assert kept_position(cluster, prefix, journal) == records[-1].seq + 1
-        seen = [len(read_topic(cluster, f"{prefix}.tool_execution", i))
-                for i in ("read_uncommitted", "read_committed")]
-        print(f"{seen[0] - seen[1]} messages of transactions that were given up")
-        assert seen[0] > seen[1], "no fault met an open transaction"
+        given_up = sum(count_messages(cluster, f"{prefix}.tool_execution", isolation) * sign
+                       for isolation, sign in (("read_uncommitted", 1), ("read_committed", -1)))
+        print(f"{given_up} messages of transactions that were given up")
+        assert given_up > 0, "no fault met an open transaction"
     else:
         assert twice > 0, "no kill met records that were sent and not yet counted"
     assert state.letters() == []
@@ -220,6 +220,19 @@ def test_two_ships_of_two_copies_of_one_state_publish_each_record_once(start, bi
         one.stop()
         two.stop()
     # Whether they met, and one was fenced, or one was done before the other began.
+    assert_published(kafka, prefix, records, exactly=True)
+
+
+@BOTH
+def test_two_state_folders_publish_into_the_same_topics(binary, live, tmp_path, kafka, prefix,
+                                                        delivery):
+    states = [State(binary, live, tmp_path / name, kafka=sink(kafka, prefix, delivery))
+              for name in ("one", "two")]
+    journals = [state.fill(3000)[0] for state in states]
+    with Ship(states[0]) as one, Ship(states[1]) as two:
+        records = [r for state, j in zip(states, journals) for r in shipped(state, j)]
+        one.stop()
+        two.stop()
     assert_published(kafka, prefix, records, exactly=True)
 
 

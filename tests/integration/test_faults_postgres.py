@@ -214,8 +214,10 @@ def test_ships_that_start_at_once_migrate_once(binary, live, tmp_path, postgres,
         assert process.returncode == 0, stderr
     assert postgres.psql("SELECT count(*), count(DISTINCT version) FROM schema_version", dbname)[0] \
         .split("|") == ["1", "1"]
-    for s, (journal, _, last) in zip(states, filled):
+    for journal, _, last in filled:
         assert stored_position(postgres, dbname, journal) > last
+    assert_stored_once(postgres, dbname, [r for s, (journal, _, _) in zip(states, filled)
+                                          for r in s.records() if r.journal == journal])
 
 
 def dump_and_restore(postgres, dbname, between):

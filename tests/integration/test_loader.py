@@ -133,6 +133,29 @@ def test_an_outage_of_the_database_costs_nothing_but_delay(producer, loader, pos
     assert_stored_once(postgres, dbname, records)
 
 
+@pytest.mark.parametrize("harm, mend, words", [
+    ("ALTER TABLE hook_evaluation DROP COLUMN run_id",
+     "ALTER TABLE hook_evaluation ADD COLUMN run_id text", ["run_id"]),
+    ("INSERT INTO schema_version VALUES (99, 'later')",
+     "DELETE FROM schema_version WHERE version = 99", ["version 99", "newer hooktrail"]),
+])
+def test_a_store_of_another_shape_stops_the_loader_and_buries_nothing(
+        producer, loader, postgres, dbname, harm, mend, words):
+    source, sink = producer(), loader()
+    journal, _, _ = source.fill(300)
+    source.ship_once()
+    load_once(sink)
+    postgres.psql(harm, dbname)
+    source.fill(3000)
+    source.ship_once()
+    done = sink.run("ship", "--source", "kafka", "--once", timeout=60)
+    assert done.returncode == 3 and all(w in done.stderr for w in words), done
+    assert sink.letters() == []
+    postgres.psql(mend, dbname)
+    load_once(sink)
+    assert_stored_once(postgres, dbname, records_of(source, journal))
+
+
 def test_a_record_that_is_refused_is_a_dead_letter_and_a_letter_sent_late_is_loaded(
         producer, loader, live, kafka, postgres, dbname):
     """
