@@ -5,13 +5,18 @@
 #include "collector/base/clock.h"
 #include "queries/lag.h"
 
+/* 0 stays what it is, not given; a time before 1970 is one before every record. */
 static bool read_time(const char *name, struct slice text, int64_t *ret, struct err *err)
 {
-    if (text.len > 0 && !clock_parse(text, ret)) {
+    if (text.len == 0) {
+        return true;
+    }
+    if (!clock_parse(text, ret)) {
         return err_set(err, ERR_INVALID,
                        "%s: '%" SLICE_FMT "' is no time; write 2026-11-30T14:00:00Z", name,
                        SLICE_ARG(text));
     }
+    *ret = *ret > 0 ? *ret : 1;
     return true;
 }
 

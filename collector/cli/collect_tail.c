@@ -11,7 +11,6 @@
 #include "collector/journal/reader.h"
 
 enum {
-    JOURNALS_MAX = 256, /* of one state folder, old ones included */
     LINES_MAX = 10000,
     WAIT_MS = 200,
 };
@@ -30,8 +29,8 @@ struct kept {
 
 struct tail {
     const struct cli *cli;
-    struct slice thread; /* empty: all */
-    struct source sources[JOURNALS_MAX];
+    struct slice thread;    /* empty: all */
+    struct source *sources; /* of all journals, old ones included */
     size_t n_sources;
     bool failed;  /* one of them cannot be read */
     size_t lines; /* how many of the past */
@@ -158,15 +157,15 @@ static bool add_journal(void *ctx, const struct journal_info *info)
     struct tail *t = ctx;
     struct err err;
 
-    if (is_known(t, &info->id) || t->n_sources == JOURNALS_MAX) {
+    if (is_known(t, &info->id)) {
         return true;
     }
+    t->sources = xrealloc(t->sources, (t->n_sources + 1) * sizeof(*t->sources));
 
     struct source *s = &t->sources[t->n_sources++];
 
-    s->id = info->id;
+    *s = (struct source){ .id = info->id };
     if (!journal_reader_open(info->dir, first_of(t, info), &s->reader, &err)) {
-        s->reader = NULL;
         t->failed = true;
         (void)cli_fail(t->cli, &err);
     }
@@ -267,21 +266,20 @@ static int run(const struct cli *cli, int argc, char **argv)
         return code;
     }
 
-    struct tail *t = xcalloc(1, sizeof(*t));
+    struct tail t = {
+        .cli = cli,
+        .thread = slice_from_cstr(thread),
+        .lines = (size_t)lines,
+        .past = true,
+        .kept = xcalloc(2 * (size_t)lines + 1, sizeof(*t.kept)),
+    };
 
-    t->cli = cli;
-    t->thread = slice_from_cstr(thread);
-    t->lines = (size_t)lines;
-    t->past = true;
-    t->kept = xcalloc(2 * t->lines + 1, sizeof(*t->kept));
-
-    code = tail_all(t, c->state, follow);
-
-    for (size_t i = 0; i < t->n_sources; i++) {
-        journal_reader_close(t->sources[i].reader);
+    code = tail_all(&t, c->state, follow);
+    for (size_t i = 0; i < t.n_sources; i++) {
+        journal_reader_close(t.sources[i].reader);
     }
-    free(t->kept);
-    free(t);
+    free(t.sources);
+    free(t.kept);
     config_free(c);
     return code;
 }

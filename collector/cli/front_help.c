@@ -56,6 +56,10 @@ int front_help(int argc, char **argv)
     if (argc < 2) {
         return all();
     }
+    if (argc > 2) {
+        (void)fprintf(stderr, "hooktrail help: explains one command, not '%s' too\n", argv[2]);
+        return FRONT_USAGE;
+    }
 
     const struct front_command *c = front_find(argv[1]);
 

@@ -77,6 +77,7 @@ def test_every_command_of_the_help_explains_itself():
     (["tail", "--follow=5"], "tail: --follow takes no value"),
     (["--state", "a", "status", "--state", "b"], "--state is given twice"),
     (["--color=blue", "run"], "--color takes auto, always or never"),
+    (["help", "trace", "extra"], "explains one command, not 'extra' too"),
     (["run", "extra"], "run: takes no operand, not 'extra'"),
     (["--json", "run"], "run: --json means nothing here"),
     (["version", "extra"], "version: takes no operand, not 'extra'"),

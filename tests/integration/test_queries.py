@@ -125,6 +125,11 @@ def test_what_nobody_saw_is_a_negative_answer(hooktrail):
     assert get(hooktrail, "/v1/evaluations/no-such-id")[0] == 404
 
 
+def test_a_time_before_1970_is_before_every_record(hooktrail):
+    assert hooktrail.run("trace", THREAD, "--to", "1969-12-31T00:00:00Z").returncode == 1
+    assert hooktrail.run("trace", THREAD, "--from", "1969-12-31T00:00:00Z").returncode == 0
+
+
 @pytest.mark.parametrize("url, names", [
     (f"/v1/threads/{THREAD}/trace?limit=501", "serve.max_rows (500)"),
     (f"/v1/threads/{THREAD}/trace?from=yesterday", "from: 'yesterday' is no time"),
