@@ -68,7 +68,7 @@ static void equals(struct builder *b, const char *column, struct slice text)
         condition(b);
         add(b, column);
         add(b, " = ");
-        bind(b, (struct filter_bind){ .is_text = true, .text = text });
+        bind(b, (struct filter_bind){ .kind = FILTER_TEXT, .text = text });
     }
 }
 
@@ -79,7 +79,7 @@ static void time_is(struct builder *b, const char *comparison, int64_t us)
         add(b, "time ");
         add(b, comparison);
         add(b, " ");
-        bind(b, (struct filter_bind){ .is_time = true, .number = us });
+        bind(b, (struct filter_bind){ .kind = FILTER_MOMENT, .number = us });
     }
 }
 
@@ -106,7 +106,8 @@ static void order_and_limit(struct builder *b)
 {
     add(b,
         b->f->newest_first ? " ORDER BY time DESC, id DESC LIMIT " : " ORDER BY time, id LIMIT ");
-    bind(b, (struct filter_bind){ .number = b->f->limit > 0 ? b->f->limit : FILTER_ROWS });
+    bind(b, (struct filter_bind){ .kind = FILTER_INTEGER,
+                                  .number = b->f->limit > 0 ? b->f->limit : FILTER_ROWS });
 }
 
 static void select_from(struct builder *b, const struct table *t, unsigned types)

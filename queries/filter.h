@@ -34,10 +34,9 @@ enum filter_column {
 enum filter_mark { FILTER_QUESTION_MARK /* ? */, FILTER_NUMBER /* $1, $2, … */ };
 
 struct filter_bind {
-    bool is_text;
-    bool is_time;      /* number is microseconds since 1970 UTC */
+    enum filter_kind { FILTER_TEXT, FILTER_INTEGER, FILTER_MOMENT } kind;
     struct slice text; /* borrowed from the filter */
-    int64_t number;
+    int64_t number;    /* of FILTER_MOMENT: microseconds since 1970 UTC */
 };
 
 struct filter_query {

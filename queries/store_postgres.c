@@ -75,11 +75,13 @@ static bool open_store(const struct store_config *cfg, struct store **ret, struc
 
 static struct postgres_value value_of(const struct filter_bind *b)
 {
-    if (b->is_text) {
-        return (struct postgres_value){ .kind = POSTGRES_TEXT, .text = b->text };
-    }
-    return (struct postgres_value){ .kind = b->is_time ? POSTGRES_TIME : POSTGRES_INTEGER,
-                                    .number = b->number };
+    static const enum postgres_kind kinds[] = {
+        [FILTER_TEXT] = POSTGRES_TEXT,
+        [FILTER_INTEGER] = POSTGRES_INTEGER,
+        [FILTER_MOMENT] = POSTGRES_TIME,
+    };
+
+    return (struct postgres_value){ .kind = kinds[b->kind], .text = b->text, .number = b->number };
 }
 
 /* Who gets the rows. */

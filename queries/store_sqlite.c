@@ -41,7 +41,7 @@ static bool open_store(const struct store_config *cfg, struct store **ret, struc
 static void bind_all(sqlite3_stmt *stmt, const struct filter_query *q)
 {
     for (size_t i = 0; i < q->n_binds; i++) {
-        if (q->binds[i].is_text) {
+        if (q->binds[i].kind == FILTER_TEXT) {
             sqlite_bind_slice(stmt, (int)i + 1, q->binds[i].text);
         } else {
             sqlite_bind_i64(stmt, (int)i + 1, q->binds[i].number);

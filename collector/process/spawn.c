@@ -210,7 +210,8 @@ static bool take_back(struct active_run *r, struct err *err)
 
     (void)kill(-r->pid, SIGKILL);
     (void)kill(r->pid, SIGKILL);
-    (void)waitpid(r->pid, NULL, 0);
+    while (waitpid(r->pid, NULL, 0) < 0 && errno == EINTR) {
+    }
     orphans_leave(r);
     r->pid = 0;
     return err_errno(err, code, "pidfd_open");
