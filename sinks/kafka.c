@@ -31,7 +31,7 @@ struct sink_kafka {
     struct kafka_client client;
     struct kafka_ends ends;
     struct kafka_flight *flights; /* one a journal, owned */
-    struct arena arena;           /* of one chunk */
+    struct kafka_space space;     /* of one chunk */
     int64_t timeout_ms;
 };
 
@@ -71,7 +71,7 @@ static void kafka_close(struct sink *s)
     kafka_flights_free(k->flights);
     kafka_ends_flush(&k->ends, true);
     kafka_ends_done(&k->ends);
-    arena_clear(&k->arena);
+    kafka_space_done(&k->space);
     free(k);
 }
 
@@ -85,12 +85,11 @@ static bool kafka_open(const struct sink_config *cfg, struct sink **ret_sink, st
     k->timeout_ms = cfg->timeout_ms;
     k->client.on_delivery = on_delivery;
     k->client.ctx = k;
-    arena_init(&k->arena, KAFKA_SPAN_BYTES);
-    k->arena.keep_bytes = KEEP_BYTES;
+    kafka_space_init(&k->space, KAFKA_SPAN_BYTES, KEEP_BYTES);
     if (!kafka_settings_read(cfg->settings, &k->set, err) ||
         !kafka_ends_load(cfg->state_dir, cfg->name, &k->ends, err) ||
         !kafka_client_open(&k->client, &k->set, extra, err) ||
-        !kafka_client_record_topics(&k->client, &k->set, (int)cfg->timeout_ms, err) ||
+        !kafka_client_topics(&k->client, &k->set, (int)cfg->timeout_ms, err) ||
         !kafka_client_fit(&k->client, &k->set, extra, (int)cfg->timeout_ms, err)) {
         kafka_close(&k->base);
         return false;
@@ -115,13 +114,13 @@ static enum sink_result prepare(struct sink_kafka *k, const struct kafka_flight 
     enum sink_result result = SINK_OK;
 
     *ret_n = 0;
-    arena_reset(&k->arena);
+    arena_reset(&k->space.arena);
     for (size_t i = 0; result == SINK_OK && i < n; i++) {
         struct outgoing *o = &ret[*ret_n];
 
         if (kafka_flight_wants(f, records[i].seq)) {
             o->seq = records[i].seq;
-            result = kafka_messages(&records[i], &k->arena, &o->list, &o->n, err);
+            result = kafka_messages(&records[i], &k->space, &o->list, &o->n, err);
             (*ret_n)++;
         }
     }

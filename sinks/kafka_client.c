@@ -1,7 +1,6 @@
 #include "sinks/kafka_client.h"
 
 #include <stdio.h>
-#include <string.h>
 #include <sys/socket.h>
 
 #include "collector/base/clock.h"
@@ -28,7 +27,7 @@ bool kafka_client_open(struct kafka_client *c, const struct kafka_settings *set,
     rd_kafka_conf_t *conf;
 
     c->rk = NULL;
-    memset(c->topics, 0, sizeof(c->topics));
+    c->broker = -1;
     (void)snprintf(c->prefix, sizeof(c->prefix), "%s", set->topic_prefix);
     if (!kafka_conf_new(set, extra, &conf, err)) {
         return false;
@@ -39,6 +38,14 @@ bool kafka_client_open(struct kafka_client *c, const struct kafka_settings *set,
     return c->rk;
 }
 
+static void close_topic(rd_kafka_topic_t **topic)
+{
+    if (*topic) {
+        rd_kafka_topic_destroy(*topic);
+        *topic = NULL;
+    }
+}
+
 void kafka_client_close(struct kafka_client *c)
 {
     if (!c->rk) {
@@ -47,11 +54,9 @@ void kafka_client_close(struct kafka_client *c)
     (void)rd_kafka_purge(c->rk, RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
     (void)rd_kafka_flush(c->rk, CLOSE_MS);
     for (int i = 0; i < KAFKA_TOPICS; i++) {
-        if (c->topics[i]) {
-            rd_kafka_topic_destroy(c->topics[i]);
-            c->topics[i] = NULL;
-        }
+        close_topic(&c->topics[i]);
     }
+    close_topic(&c->positions);
     rd_kafka_destroy_flags(c->rk, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
     c->rk = NULL;
 }
@@ -88,6 +93,7 @@ enum sink_result kafka_result_of(rd_kafka_resp_err_t code)
         { RD_KAFKA_RESP_ERR_UNSUPPORTED_VERSION, SINK_BROKEN },
         { RD_KAFKA_RESP_ERR_UNSUPPORTED_COMPRESSION_TYPE, SINK_BROKEN },
         { RD_KAFKA_RESP_ERR_INVALID_REQUIRED_ACKS, SINK_BROKEN },
+        { RD_KAFKA_RESP_ERR_INVALID_TRANSACTION_TIMEOUT, SINK_BROKEN },
         { RD_KAFKA_RESP_ERR__UNKNOWN_TOPIC, SINK_BROKEN },
         { RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION, SINK_BROKEN },
         { RD_KAFKA_RESP_ERR__FENCED, SINK_BROKEN },
@@ -104,6 +110,16 @@ enum sink_result kafka_result_of(rd_kafka_resp_err_t code)
         }
     }
     return SINK_RETRY;
+}
+
+void *kafka_opaque(uint64_t seq)
+{
+    return (void *)(uintptr_t)seq; /* NOLINT(performance-no-int-to-ptr): never followed */
+}
+
+uint64_t kafka_opaque_seq(const void *opaque)
+{
+    return (uint64_t)(uintptr_t)opaque;
 }
 
 void *kafka_bytes(struct slice bytes)

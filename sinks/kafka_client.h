@@ -10,11 +10,16 @@
 #include "sinks/kafka_trouble.h"
 
 struct kafka_client {
-    rd_kafka_t *rk; /* owned */
-    rd_kafka_topic_t *topics[KAFKA_TOPICS];
-    struct kafka_trouble trouble;
+    /* Set by the owner before the client is opened; on_delivery may be NULL. */
+    bool keeps_positions; /* the topic of positions is among its topics */
     void (*on_delivery)(void *ctx, void *opaque, const rd_kafka_message_t *m);
     void *ctx;
+
+    rd_kafka_t *rk;                         /* owned; NULL while closed */
+    rd_kafka_topic_t *topics[KAFKA_TOPICS]; /* owned */
+    rd_kafka_topic_t *positions;            /* owned; NULL where it keeps none */
+    int32_t broker; /* a broker's number, once the topics are open; -1: none is known */
+    struct kafka_trouble trouble;
     char prefix[200];
 };
 
@@ -25,30 +30,23 @@ struct kafka_client {
 bool kafka_client_open(struct kafka_client *c, const struct kafka_settings *set,
                        const char *const *extra, struct err *err) MUST_CHECK;
 
-/* Drop what is queued and release everything. Waits for the broker at most 1 s. */
+/* Drop what is queued and release everything. Waits for the broker at most 1 s. Twice is once. */
 void kafka_client_close(struct kafka_client *c);
 
 /*
- * Make sure that the topics are there: look, and make those that are missing
- * where that is allowed. `names` ends with NULL; `compact` makes compacted topics
- * of one partition.
+ * Look for the four record topics, and the compacted one of positions where it is kept;
+ * make those that are missing, where that is allowed; then open them. Not before: the
+ * broker would make what is asked for in its own way, with as many partitions as it likes.
  * Errors: ERR_IO: not reachable within timeout_ms; ERR_INVALID: we or the topics are refused.
  */
-bool kafka_client_topics(struct kafka_client *c, const struct kafka_settings *set,
-                         const char *const *names, bool compact, int timeout_ms, struct err *err)
-    MUST_CHECK;
-
-/*
- * The four record topics, by kafka_client_topics(); then they are open. Not before: the
- * broker would make what is asked for in its own way, with as many partitions as it likes.
- */
-bool kafka_client_record_topics(struct kafka_client *c, const struct kafka_settings *set,
-                                int timeout_ms, struct err *err) MUST_CHECK;
+bool kafka_client_topics(struct kafka_client *c, const struct kafka_settings *set, int timeout_ms,
+                         struct err *err) MUST_CHECK;
 
 /*
  * Open the client anew with smaller batches where a record topic takes no larger ones
  * (max.message.bytes, which counts a batch), so that one message that is too large is
- * refused alone and not with its neighbours. Where the broker does not tell, nothing is done.
+ * refused alone and not with its neighbours. Where the broker does not tell, within a second
+ * or at all, nothing is done.
  */
 bool kafka_client_fit(struct kafka_client *c, const struct kafka_settings *set,
                       const char *const *extra, int timeout_ms, struct err *err) MUST_CHECK;
@@ -61,6 +59,10 @@ rd_kafka_resp_err_t kafka_client_produce(struct kafka_client *c, const struct ka
 rd_kafka_resp_err_t kafka_client_produce_by(struct kafka_client *c, const struct kafka_message *m,
                                             struct slice journal, uint64_t seq, void *opaque,
                                             int64_t deadline_ms);
+
+/* A record's sequence as the opaque of its messages, where nothing may be pointed at; and back. */
+void *kafka_opaque(uint64_t seq);
+uint64_t kafka_opaque_seq(const void *opaque);
 
 /* librdkafka's parameters lack the const that its promises have: keys and values are copied. */
 void *kafka_bytes(struct slice bytes);

@@ -7,66 +7,37 @@
 #include "collector/base/clock.h"
 #include "collector/base/mem.h"
 #include "sinks/kafka.h"
-#include "sinks/kafka_client.h"
-#include "sinks/kafka_ends.h"
-#include "sinks/kafka_position.h"
-#include "sinks/positions.h"
+#include "sinks/kafka_producer.h"
 
 /*
- * Exactly once: records and position in one transaction. Each journal has a
- * producer of its own, whose transactional id is made of sink and journal: who
- * initializes it fences an older one, and ends what that left open; only then is
- * the position read. A commit whose answer was lost is asked for again, and
- * after a restart the position tells.
+ * Exactly once: records and position in one transaction. Each journal has a producer
+ * of its own, and those of the journals that were busy last stay open. A commit whose
+ * answer was lost is asked for again, and after a restart the position tells.
+ *
+ * A refused record spoils its whole transaction, and the pump comes back with halves.
+ * Where the record is known, a span that has it among others is refused without being
+ * sent; alone it is tried, since somebody may have mended what refused it.
  */
-enum { TXN_FLUSH_MS = 1000, FLUSH_STEP_MS = 50 };
+enum {
+    PRODUCERS = 4, /* collect, serve, ship, and a journal that one of them has ended */
+    TXN_FLUSH_MS = 1000,
+    FLUSH_STEP_MS = 50,
+    POLL_EVERY = 64, /* records */
+};
 
 struct sink_kafka_exact {
     struct sink base;
-    struct kafka_settings set;
-    char name[64];    /* of the sink */
-    char journal[40]; /* whose producer is open; "": none */
-    struct kafka_client client;
-    rd_kafka_topic_t *positions;
-    struct kafka_ends ends;
-    const char *state_dir; /* borrowed */
-    struct arena arena;
-    int64_t timeout_ms;
-    uint64_t next;              /* what the topic of positions says of it */
-    bool in_doubt;              /* a commit got no answer: ask again before anything else */
-    uint64_t doubt_to;          /* the last sequence of that transaction */
-    rd_kafka_resp_err_t failed; /* the first refusal of a message in this transaction */
+    struct kafka_owner owner;
+    struct kafka_producer producers[PRODUCERS];
+    uint64_t uses;            /* of producers */
+    char name[64];            /* of the sink */
+    struct kafka_space space; /* of one record */
 };
 
 static struct sink_kafka_exact *from_sink(struct sink *s)
 {
     assert(s->ops == &sink_kafka_exact_ops);
     return CONTAINER_OF(s, struct sink_kafka_exact, base);
-}
-
-static void on_delivery(void *ctx, void *opaque, const rd_kafka_message_t *m)
-{
-    struct sink_kafka_exact *k = ctx;
-
-    (void)opaque;
-    if (m->err && !k->failed && m->err != RD_KAFKA_RESP_ERR__PURGE_QUEUE &&
-        m->err != RD_KAFKA_RESP_ERR__PURGE_INFLIGHT) {
-        k->failed = m->err;
-    }
-    if (!m->err) {
-        kafka_ends_saw(&k->ends, rd_kafka_topic_name(m->rkt), m->partition, m->offset);
-    }
-}
-
-static void close_producer(struct sink_kafka_exact *k)
-{
-    if (k->positions) {
-        rd_kafka_topic_destroy(k->positions);
-        k->positions = NULL;
-    }
-    kafka_client_close(&k->client);
-    k->journal[0] = '\0';
-    k->in_doubt = false;
 }
 
 static void exact_close(struct sink *s)
@@ -77,102 +48,39 @@ static void exact_close(struct sink *s)
 
     struct sink_kafka_exact *k = from_sink(s);
 
-    close_producer(k);
-    kafka_ends_flush(&k->ends, true);
-    kafka_ends_done(&k->ends);
-    arena_clear(&k->arena);
+    for (size_t i = 0; i < PRODUCERS; i++) {
+        kafka_producer_close(&k->producers[i]);
+    }
+    kafka_ends_flush(&k->owner.ends, true);
+    kafka_ends_done(&k->owner.ends);
+    kafka_space_done(&k->space);
     free(k);
 }
 
-/* Take over an error object: its words to *err, what to do about it as the result. */
-static enum sink_result fail(struct sink_kafka_exact *k, rd_kafka_error_t *error, const char *what,
-                             struct err *err)
+/* The journal's producer; where it has none, that of the journal that was idle for longest. */
+static struct kafka_producer *producer_of(struct sink_kafka_exact *k, struct slice journal)
 {
-    rd_kafka_resp_err_t code = rd_kafka_error_code(error);
-    enum sink_result result = kafka_result_of(code);
+    struct kafka_producer *p = &k->producers[0];
 
-    (void)kafka_client_fail(&k->client, code, what, err);
-    if (result != SINK_BROKEN && rd_kafka_error_is_fatal(error)) {
-        result = SINK_DOWN;
+    for (size_t i = 0; i < PRODUCERS; i++) {
+        struct kafka_producer *other = &k->producers[i];
+
+        if (slice_equal(journal, slice_from_cstr(other->journal))) {
+            other->used = ++k->uses;
+            return other;
+        }
+        p = other->used < p->used ? other : p;
     }
-    rd_kafka_error_destroy(error);
-    return result;
+    kafka_producer_close(p);
+    *p = (struct kafka_producer){ .owner = &k->owner, .used = ++k->uses };
+    (void)snprintf(p->journal, sizeof(p->journal), "%" SLICE_FMT, SLICE_ARG(journal));
+    return p;
 }
 
-/*
- * The topic cannot know less than was committed through it, as our file tells: then it
- * is another topic, or an older one, and what it has forgotten would be sent again.
- */
-static enum sink_result check_position(struct sink_kafka_exact *k, struct slice journal,
-                                       struct err *err)
+/* One that is open and in no doubt knows its position, or is fenced. */
+static enum sink_result need_open(struct kafka_producer *p, struct err *err)
 {
-    struct positions told;
-
-    if (!k->state_dir || !positions_load(k->state_dir, k->name, &told, err)) {
-        return k->state_dir ? SINK_BROKEN : SINK_OK;
-    }
-
-    uint64_t had = positions_get(&told, journal);
-
-    positions_done(&told);
-    if (k->next >= had) {
-        return SINK_OK;
-    }
-    (void)err_set(err, ERR_INVALID,
-                  "kafka: topic %s.positions stands at %" PRIu64 " of journal %" SLICE_FMT
-                  " and stood at %" PRIu64 ": it was deleted and made anew, or lost what it had. "
-                  "To send all again remove sinks/%s.positions.json of the state folder; to go on "
-                  "write that number under the journal's key",
-                  k->set.topic_prefix, k->next, SLICE_ARG(journal), had, k->name);
-    return SINK_BROKEN;
-}
-
-/* A producer for the journal: older ones are fenced, open transactions ended, then the position. */
-static enum sink_result open_producer(struct sink_kafka_exact *k, struct slice journal,
-                                      struct err *err)
-{
-    char id[160];
-    char topic[256];
-    const char *const extra[] = { "enable.idempotence", "true", "transactional.id", id, NULL };
-    const char *const topics[] = { topic, NULL };
-
-    close_producer(k);
-    (void)snprintf(id, sizeof(id), "%s.%s.%" SLICE_FMT, k->set.topic_prefix, k->name,
-                   SLICE_ARG(journal));
-    kafka_position_topic(&k->set, topic, sizeof(topic));
-    if (!kafka_client_open(&k->client, &k->set, extra, err)) {
-        return SINK_BROKEN;
-    }
-    if (!kafka_client_record_topics(&k->client, &k->set, (int)k->timeout_ms, err) ||
-        !kafka_client_fit(&k->client, &k->set, extra, (int)k->timeout_ms, err) ||
-        !kafka_client_topics(&k->client, &k->set, topics, true, (int)k->timeout_ms, err)) {
-        return err->code == ERR_INVALID ? SINK_BROKEN : SINK_DOWN;
-    }
-    k->positions = rd_kafka_topic_new(k->client.rk, topic, NULL);
-
-    rd_kafka_error_t *error = rd_kafka_init_transactions(k->client.rk, (int)k->timeout_ms);
-
-    if (error) {
-        return fail(k, error, "kafka: transactions cannot begin", err);
-    }
-    if (!kafka_position_read(&k->set, journal, k->timeout_ms, &k->next, err)) {
-        return SINK_DOWN;
-    }
-    kafka_ends_check(&k->ends, k->client.rk, k->timeout_ms);
-    if (check_position(k, journal, err) != SINK_OK) {
-        return SINK_BROKEN;
-    }
-    (void)snprintf(k->journal, sizeof(k->journal), "%" SLICE_FMT, SLICE_ARG(journal));
-    return SINK_OK;
-}
-
-static enum sink_result need_producer(struct sink_kafka_exact *k, struct slice journal,
-                                      struct err *err)
-{
-    if (slice_equal(journal, slice_from_cstr(k->journal))) {
-        return SINK_OK;
-    }
-    return open_producer(k, journal, err);
+    return p->client.rk ? SINK_OK : kafka_producer_open(p, err);
 }
 
 static bool exact_open(const struct sink_config *cfg, struct sink **ret_sink, struct err *err)
@@ -180,14 +88,13 @@ static bool exact_open(const struct sink_config *cfg, struct sink **ret_sink, st
     struct sink_kafka_exact *k = xcalloc(1, sizeof(*k));
 
     k->base.ops = &sink_kafka_exact_ops;
-    k->timeout_ms = cfg->timeout_ms;
-    k->client.on_delivery = on_delivery;
-    k->client.ctx = k;
     (void)snprintf(k->name, sizeof(k->name), "%s", cfg->name ? cfg->name : "kafka");
-    arena_init(&k->arena, KAFKA_SPAN_BYTES);
-    k->state_dir = cfg->state_dir;
-    if (!kafka_settings_read(cfg->settings, &k->set, err) ||
-        !kafka_ends_load(cfg->state_dir, k->name, &k->ends, err)) {
+    k->owner.sink = k->name;
+    k->owner.state_dir = cfg->state_dir;
+    k->owner.timeout_ms = cfg->timeout_ms;
+    kafka_space_init(&k->space, KAFKA_SPAN_BYTES, 0);
+    if (!kafka_settings_read(cfg->settings, &k->owner.set, err) ||
+        !kafka_ends_load(cfg->state_dir, k->name, &k->owner.ends, err)) {
         exact_close(&k->base);
         return false;
     }
@@ -198,19 +105,22 @@ static bool exact_open(const struct sink_config *cfg, struct sink **ret_sink, st
 static bool exact_position(struct sink *s, struct slice journal, uint64_t *ret_next,
                            struct err *err)
 {
-    struct sink_kafka_exact *k = from_sink(s);
+    struct kafka_producer *p = producer_of(from_sink(s), journal);
 
-    if (open_producer(k, journal, err) != SINK_OK) {
+    if (p->in_doubt) {
+        kafka_producer_close(p);
+    }
+    if (need_open(p, err) != SINK_OK) {
         return false;
     }
-    *ret_next = k->next;
+    *ret_next = p->next;
     return true;
 }
 
 /* Give the transaction up; what it sent is never seen. */
-static enum sink_result abandon(struct sink_kafka_exact *k, enum sink_result result)
+static enum sink_result abandon(struct kafka_producer *p, enum sink_result result)
 {
-    rd_kafka_error_t *error = rd_kafka_abort_transaction(k->client.rk, (int)k->timeout_ms);
+    rd_kafka_error_t *error = rd_kafka_abort_transaction(p->client.rk, (int)p->owner->timeout_ms);
 
     if (error) {
         rd_kafka_error_destroy(error);
@@ -219,23 +129,25 @@ static enum sink_result abandon(struct sink_kafka_exact *k, enum sink_result res
     return result;
 }
 
-static enum sink_result send_record(struct sink_kafka_exact *k, const struct span *span,
+static enum sink_result send_record(struct sink_kafka_exact *k, struct kafka_producer *p,
                                     const struct sink_record *r, int64_t deadline_ms,
                                     struct err *err)
 {
     struct kafka_message *list;
     size_t n;
 
-    arena_reset(&k->arena);
+    arena_reset(&k->space.arena);
 
-    enum sink_result result = kafka_messages(r, &k->arena, &list, &n, err);
+    enum sink_result result = kafka_messages(r, &k->space, &list, &n, err);
 
     for (size_t i = 0; result == SINK_OK && i < n; i++) {
+        /* Its number as the pointer: an answer may come when the span is gone. */
         rd_kafka_resp_err_t code =
-            kafka_client_produce_by(&k->client, &list[i], span->journal, r->seq, NULL, deadline_ms);
+            kafka_client_produce_by(&p->client, &list[i], slice_from_cstr(p->journal), r->seq,
+                                    kafka_opaque(r->seq), deadline_ms);
 
         if (code) {
-            (void)kafka_client_fail(&k->client, code, "kafka", err);
+            (void)kafka_client_fail(&p->client, code, "kafka", err);
             result = kafka_result_of(code);
         }
     }
@@ -243,86 +155,97 @@ static enum sink_result send_record(struct sink_kafka_exact *k, const struct spa
 }
 
 /* The broker works on the first records while the others are made; one that is none aborts. */
-static enum sink_result send_records(struct sink_kafka_exact *k, const struct span *span,
-                                     int64_t deadline_ms, struct err *err)
+static enum sink_result send_records(struct sink_kafka_exact *k, struct kafka_producer *p,
+                                     const struct span *span, int64_t deadline_ms, struct err *err)
 {
     enum sink_result result = SINK_OK;
 
     for (size_t i = 0; result == SINK_OK && i < span->n; i++) {
-        result = send_record(k, span, &span->records[i], deadline_ms, err);
-        (void)rd_kafka_poll(k->client.rk, 0);
+        result = send_record(k, p, &span->records[i], deadline_ms, err);
+        if (result == SINK_REJECT) {
+            p->bad_seq = span->records[i].seq;
+        }
+        if (i % POLL_EVERY == 0) {
+            (void)rd_kafka_poll(p->client.rk, 0);
+        }
     }
     return result;
 }
 
 /* The position as a message of the transaction. */
-static enum sink_result send_position(struct sink_kafka_exact *k, const struct span *span,
+static enum sink_result send_position(struct kafka_producer *p, const struct span *span,
                                       struct err *err)
 {
     char value[24];
     int n = snprintf(value, sizeof(value), "%" PRIu64, span->to + 1);
-    rd_kafka_resp_err_t code =
-        rd_kafka_producev(k->client.rk, RD_KAFKA_V_RKT(k->positions), RD_KAFKA_V_PARTITION(0),
-                          RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY),
-                          RD_KAFKA_V_KEY(kafka_bytes(span->journal), span->journal.len),
-                          RD_KAFKA_V_VALUE(value, (size_t)n), RD_KAFKA_V_END);
+    rd_kafka_resp_err_t code = rd_kafka_producev(
+        p->client.rk, RD_KAFKA_V_RKT(p->client.positions), RD_KAFKA_V_PARTITION(0),
+        RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY), RD_KAFKA_V_KEY(p->journal, strlen(p->journal)),
+        RD_KAFKA_V_VALUE(value, (size_t)n), RD_KAFKA_V_END);
 
     if (code) {
-        (void)kafka_client_fail(&k->client, code, "kafka: position", err);
+        (void)kafka_client_fail(&p->client, code, "kafka: position", err);
     }
     return kafka_result_of(code);
 }
 
-static enum sink_result committed(struct sink_kafka_exact *k, const struct span *span)
+/*
+ * The first refusal of a message is what became of the span. The producer has lost count
+ * of its sequences: the next span gets a new one, and who opens that ends this transaction.
+ */
+static enum sink_result refused_message(struct kafka_producer *p, struct err *err)
 {
-    k->in_doubt = false;
-    k->next = span->late ? k->next : span->to + 1;
-    kafka_ends_flush(&k->ends, false);
+    (void)kafka_client_fail(&p->client, p->failed, "kafka", err);
+    p->bad_seq = p->failed_seq;
+    kafka_producer_close(p);
+    return SINK_REJECT;
+}
+
+/* The broker wants the transaction aborted; because a message was refused, if one was. */
+static enum sink_result refused(struct kafka_producer *p, rd_kafka_error_t *error, struct err *err)
+{
+    enum sink_result result = kafka_producer_fail(p, error, "kafka: commit", err);
+
+    p->in_doubt = false;
+    if (kafka_result_of(p->failed) == SINK_REJECT) {
+        return refused_message(p, err);
+    }
+    if (p->failed) {
+        (void)kafka_client_fail(&p->client, p->failed, "kafka", err);
+        result = kafka_result_of(p->failed);
+    }
+    return abandon(p, result == SINK_OK || result == SINK_REJECT ? SINK_RETRY : result);
+}
+
+static enum sink_result committed(struct kafka_producer *p, const struct span *span)
+{
+    p->in_doubt = false;
+    p->next = span->late ? p->next : span->to + 1;
+    kafka_ends_flush(&p->owner->ends, false);
     return SINK_OK;
 }
 
-/*
- * The broker wants the transaction aborted; because a message was refused, if one was.
- * The producer has lost count of its sequences then: the next span gets a new one.
- */
-static enum sink_result refused(struct sink_kafka_exact *k, rd_kafka_error_t *error,
-                                struct err *err)
-{
-    enum sink_result result = fail(k, error, "kafka: commit", err);
-
-    k->in_doubt = false;
-    if (k->failed) {
-        (void)kafka_client_fail(&k->client, k->failed, "kafka", err);
-        result = kafka_result_of(k->failed);
-    }
-    if (result == SINK_REJECT) {
-        close_producer(k); /* who opens the next one ends this transaction */
-        return SINK_REJECT;
-    }
-    return abandon(k, result == SINK_OK ? SINK_RETRY : result);
-}
-
 /* Commit, as often as it may still succeed within the deadline. */
-static enum sink_result commit(struct sink_kafka_exact *k, const struct span *span,
+static enum sink_result commit(struct kafka_producer *p, const struct span *span,
                                int64_t deadline_ms, struct err *err)
 {
     for (;;) {
         rd_kafka_error_t *error =
-            rd_kafka_commit_transaction(k->client.rk, clock_left_ms(deadline_ms) + TXN_FLUSH_MS);
+            rd_kafka_commit_transaction(p->client.rk, clock_left_ms(deadline_ms) + TXN_FLUSH_MS);
 
         if (!error) {
-            return committed(k, span);
+            return committed(p, span);
         }
         if (rd_kafka_error_txn_requires_abort(error)) {
-            return refused(k, error, err);
+            return refused(p, error, err);
         }
         if (!rd_kafka_error_is_retriable(error)) {
-            return fail(k, error, "kafka: commit", err);
+            return kafka_producer_fail(p, error, "kafka: commit", err);
         }
         if (clock_left_ms(deadline_ms) == 0) {
-            k->in_doubt = true;
-            k->doubt_to = span->to;
-            (void)fail(k, error, "kafka: commit", err);
+            p->in_doubt = true;
+            p->doubt_to = span->to;
+            (void)kafka_producer_fail(p, error, "kafka: commit", err);
             return SINK_RETRY;
         }
         rd_kafka_error_destroy(error);
@@ -330,66 +253,91 @@ static enum sink_result commit(struct sink_kafka_exact *k, const struct span *sp
 }
 
 /* A commit waits long for what was refused meanwhile: look before. */
-static enum sink_result flush_all(struct sink_kafka_exact *k, int64_t deadline_ms, struct err *err)
+static enum sink_result flush_all(struct kafka_producer *p, int64_t deadline_ms, struct err *err)
 {
-    while (!k->failed && rd_kafka_outq_len(k->client.rk) > 0 && clock_left_ms(deadline_ms) > 0) {
-        (void)rd_kafka_flush(k->client.rk, FLUSH_STEP_MS);
+    while (!p->failed && rd_kafka_outq_len(p->client.rk) > 0 && clock_left_ms(deadline_ms) > 0) {
+        (void)rd_kafka_flush(p->client.rk, FLUSH_STEP_MS);
     }
-    if (kafka_result_of(k->failed) != SINK_REJECT) {
-        return SINK_OK;
-    }
-    (void)kafka_client_fail(&k->client, k->failed, "kafka", err);
-    close_producer(k);
-    return SINK_REJECT;
+    return kafka_result_of(p->failed) == SINK_REJECT ? refused_message(p, err) : SINK_OK;
 }
 
-/* One transaction, from begin to commit. */
-static enum sink_result transact(struct sink_kafka_exact *k, const struct span *span,
-                                 int64_t deadline_ms, struct err *err)
+/*
+ * One transaction, from begin to commit. The position goes first: its partition joins
+ * the transaction with the others then, and not in a request of its own at the end.
+ */
+static enum sink_result transact(struct sink_kafka_exact *k, struct kafka_producer *p,
+                                 const struct span *span, int64_t deadline_ms, struct err *err)
 {
-    rd_kafka_error_t *error = rd_kafka_begin_transaction(k->client.rk);
+    rd_kafka_error_t *error = rd_kafka_begin_transaction(p->client.rk);
     enum sink_result result;
 
     if (error) {
-        return fail(k, error, "kafka: begin", err) == SINK_BROKEN ? SINK_BROKEN : SINK_DOWN;
+        result = kafka_producer_fail(p, error, "kafka: begin", err);
+        return result == SINK_BROKEN ? SINK_BROKEN : SINK_DOWN;
     }
-    k->failed = RD_KAFKA_RESP_ERR_NO_ERROR;
-    kafka_trouble_clear(&k->client.trouble);
-    result = send_records(k, span, deadline_ms, err);
-    if (result == SINK_OK && !span->late) {
-        result = send_position(k, span, err);
+    p->begun_ms = clock_mono_ms();
+    p->failed = RD_KAFKA_RESP_ERR_NO_ERROR;
+    p->failed_seq = 0;
+    kafka_trouble_clear(&p->client.trouble);
+    result = span->late ? SINK_OK : send_position(p, span, err);
+    if (result == SINK_OK) {
+        result = send_records(k, p, span, deadline_ms, err);
     }
     if (result != SINK_OK) {
-        return abandon(k, result);
+        return abandon(p, result);
     }
-    result = flush_all(k, deadline_ms, err);
-    return result == SINK_OK ? commit(k, span, deadline_ms, err) : result;
+    result = flush_all(p, deadline_ms, err);
+    return result == SINK_OK ? commit(p, span, deadline_ms, err) : result;
+}
+
+/* A refused record among others: known without asking again. */
+static bool has_bad(const struct kafka_producer *p, const struct span *span)
+{
+    return span->n > 1 && p->bad_seq >= span->from && p->bad_seq <= span->to;
+}
+
+static enum sink_result deliver(struct sink_kafka_exact *k, struct kafka_producer *p,
+                                const struct span *span, struct err *err)
+{
+    int64_t deadline_ms = clock_mono_ms() + p->owner->timeout_ms;
+
+    if (has_bad(p, span)) {
+        (void)err_set(err, ERR_INVALID, "kafka: record %" PRIu64 " is refused", p->bad_seq);
+        return SINK_REJECT;
+    }
+
+    enum sink_result result = need_open(p, err);
+
+    if (result != SINK_OK) {
+        return result;
+    }
+    if (p->in_doubt && p->doubt_to == span->to) {
+        return commit(p, span, deadline_ms, err);
+    }
+    if (p->in_doubt) {
+        (void)err_set(err, ERR_AGAIN, "kafka: a commit is in doubt, its position is read anew");
+        return SINK_DOWN;
+    }
+    if (!span->late && span->from != p->next) {
+        (void)err_set(err, ERR_AGAIN,
+                      "kafka: the position of journal %" SLICE_FMT " is %" PRIu64 ", not %" PRIu64
+                      "; going on from there",
+                      SLICE_ARG(span->journal), p->next, span->from);
+        return SINK_DOWN;
+    }
+    return transact(k, p, span, deadline_ms, err);
 }
 
 static enum sink_result exact_write(struct sink *s, const struct span *span, struct err *err)
 {
     struct sink_kafka_exact *k = from_sink(s);
-    int64_t deadline_ms = clock_mono_ms() + k->timeout_ms;
-    enum sink_result result = need_producer(k, span->journal, err);
+    struct kafka_producer *p = producer_of(k, span->journal);
+    enum sink_result result = deliver(k, p, span, err);
 
-    if (result != SINK_OK) {
-        return result == SINK_RETRY ? SINK_DOWN : result;
+    if (result == SINK_DOWN || result == SINK_BROKEN) {
+        kafka_producer_close(p); /* what it knows of the position may be wrong */
     }
-    if (k->in_doubt && k->doubt_to == span->to) {
-        return commit(k, span, deadline_ms, err);
-    }
-    if (k->in_doubt) {
-        (void)err_set(err, ERR_AGAIN, "kafka: a commit is in doubt, its position is read anew");
-        return SINK_DOWN;
-    }
-    if (!span->late && span->from != k->next) {
-        (void)err_set(err, ERR_AGAIN,
-                      "kafka: the position of journal %" SLICE_FMT " is %" PRIu64 ", not %" PRIu64
-                      "; going on from there",
-                      SLICE_ARG(span->journal), k->next, span->from);
-        return SINK_DOWN;
-    }
-    return transact(k, span, deadline_ms, err);
+    return result;
 }
 
 const struct sink_ops sink_kafka_exact_ops = {

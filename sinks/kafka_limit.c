@@ -9,6 +9,7 @@
 enum {
     EXTRA_MAX = 12,     /* properties that a driver sets, and the end */
     HEADER_BYTES = 200, /* of a batch, and what a broker may add */
+    ASK_MS = 1000,
 };
 
 /* A topic's max.message.bytes; LONG_MAX: it was not told. */
@@ -44,8 +45,22 @@ static long smallest(rd_kafka_event_t *event)
     return least;
 }
 
+/* Any broker knows; librdkafka would wait for the controller. */
+static rd_kafka_AdminOptions_t *options_for(const struct kafka_client *c)
+{
+    rd_kafka_AdminOptions_t *options =
+        rd_kafka_AdminOptions_new(c->rk, RD_KAFKA_ADMIN_OP_DESCRIBECONFIGS);
+    char text[200];
+
+    if (c->broker >= 0) {
+        (void)rd_kafka_AdminOptions_set_broker(options, c->broker, text, sizeof(text));
+    }
+    return options;
+}
+
 static long ask(struct kafka_client *c, int timeout_ms)
 {
+    rd_kafka_AdminOptions_t *options = options_for(c);
     rd_kafka_ConfigResource_t *topics[KAFKA_TOPICS];
     rd_kafka_queue_t *queue = rd_kafka_queue_new(c->rk);
     long least = LONG_MAX;
@@ -54,10 +69,11 @@ static long ask(struct kafka_client *c, int timeout_ms)
         topics[i] =
             rd_kafka_ConfigResource_new(RD_KAFKA_RESOURCE_TOPIC, rd_kafka_topic_name(c->topics[i]));
     }
-    rd_kafka_DescribeConfigs(c->rk, topics, KAFKA_TOPICS, NULL, queue);
+    rd_kafka_DescribeConfigs(c->rk, topics, KAFKA_TOPICS, options, queue);
+    rd_kafka_AdminOptions_destroy(options);
     rd_kafka_ConfigResource_destroy_array(topics, KAFKA_TOPICS);
 
-    rd_kafka_event_t *event = rd_kafka_queue_poll(queue, timeout_ms);
+    rd_kafka_event_t *event = rd_kafka_queue_poll(queue, timeout_ms < ASK_MS ? timeout_ms : ASK_MS);
 
     if (event) {
         least = smallest(event);
@@ -98,5 +114,5 @@ bool kafka_client_fit(struct kafka_client *c, const struct kafka_settings *set,
     with_size[n + 1] = text;
     kafka_client_close(c);
     return kafka_client_open(c, set, with_size, err) &&
-           kafka_client_record_topics(c, set, timeout_ms, err);
+           kafka_client_topics(c, set, timeout_ms, err);
 }

@@ -19,6 +19,21 @@ const char *kafka_topic_name(enum kafka_topic t)
     return names[t];
 }
 
+void kafka_space_init(struct kafka_space *s, size_t limit_bytes, size_t keep_bytes)
+{
+    arena_init(&s->arena, limit_bytes);
+    s->arena.keep_bytes = keep_bytes;
+    buf_init(&s->identity, RECORD_MAX_BYTES);
+    buf_init(&s->row, RECORD_MAX_BYTES);
+}
+
+void kafka_space_done(struct kafka_space *s)
+{
+    arena_clear(&s->arena);
+    buf_done(&s->identity);
+    buf_done(&s->row);
+}
+
 static struct slice first_of(const struct slice *candidates, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -52,18 +67,17 @@ static bool full(struct err *err)
 }
 
 /* The derived row of hook i, as a message: its id, and its JSON behind it. */
-static bool execution_message(const struct evaluation *e, size_t i, struct slice identity,
-                              struct arena *a, struct kafka_message *m)
+static bool execution_message(const struct evaluation *e, size_t i, struct kafka_space *s,
+                              struct kafka_message *m)
 {
-    CLEANUP(buf_done) struct buf out;
     struct slice copy;
     size_t id_len;
 
-    buf_init(&out, RECORD_MAX_BYTES);
-    encode_execution_id(e, i, &out);
-    id_len = out.len_bytes;
-    encode_hook_execution(e, i, identity, &out);
-    if (!buf_ok(&out) || !arena_dup(a, buf_slice(&out), &copy)) {
+    buf_clear(&s->row);
+    encode_execution_id(e, i, &s->row);
+    id_len = s->row.len_bytes;
+    encode_hook_execution(e, i, buf_slice(&s->identity), &s->row);
+    if (!buf_ok(&s->row) || !arena_dup(&s->arena, buf_slice(&s->row), &copy)) {
         return false;
     }
     m->topic = KAFKA_HOOK_EXECUTION;
@@ -73,23 +87,22 @@ static bool execution_message(const struct evaluation *e, size_t i, struct slice
     return true;
 }
 
-static bool evaluation_messages(const struct sink_record *r, struct arena *a,
+static bool evaluation_messages(const struct sink_record *r, struct kafka_space *s,
                                 struct kafka_message **ret, size_t *ret_n, struct err *err)
 {
     struct evaluation e;
 
-    if (!decode_evaluation(r->json, a, &e, err)) {
+    if (!decode_evaluation(r->json, &s->arena, &e, err)) {
         return false;
     }
 
     const struct slice subjects[] = { e.thread_id, e.task_run_id, e.user_id };
-    struct kafka_message *list = arena_alloc(a, 1 + e.n_hooks, sizeof(*list));
-    CLEANUP(buf_done) struct buf identity;
+    struct kafka_message *list = arena_alloc(&s->arena, 1 + e.n_hooks, sizeof(*list));
     size_t n = 1;
 
-    buf_init(&identity, RECORD_MAX_BYTES);
-    encode_identity(&e, &identity);
-    if (!list || !buf_ok(&identity)) {
+    buf_clear(&s->identity);
+    encode_identity(&e, &s->identity);
+    if (!list || !buf_ok(&s->identity)) {
         return full(err);
     }
     list[0] = message(KAFKA_HOOK_EVALUATION, &e.head, first_of(subjects, 3), r->json);
@@ -99,7 +112,7 @@ static bool evaluation_messages(const struct sink_record *r, struct arena *a,
             continue;
         }
         list[n] = list[0];
-        if (!execution_message(&e, i, buf_slice(&identity), a, &list[n])) {
+        if (!execution_message(&e, i, s, &list[n])) {
             return full(err);
         }
         n++;
@@ -169,14 +182,14 @@ static bool audit_message(const struct sink_record *r, struct arena *a, struct k
     return true;
 }
 
-static bool messages(const struct sink_record *r, struct arena *a, struct kafka_message **ret,
+static bool messages(const struct sink_record *r, struct kafka_space *s, struct kafka_message **ret,
                      size_t *ret_n, struct err *err)
 {
     switch (r->type) {
     case RECORD_HOOK_EVALUATION:
-        return evaluation_messages(r, a, ret, ret_n, err);
+        return evaluation_messages(r, s, ret, ret_n, err);
     case RECORD_TOOL_EXECUTION:
-        return tool_message(r, a, ret, ret_n, err);
+        return tool_message(r, &s->arena, ret, ret_n, err);
     case RECORD_NONE:
     case RECORD_HOOK_REGISTRY:
     case RECORD_GAP:
@@ -185,13 +198,13 @@ static bool messages(const struct sink_record *r, struct arena *a, struct kafka_
     case RECORD_TYPE_COUNT:
         break;
     }
-    return audit_message(r, a, ret, ret_n, err);
+    return audit_message(r, &s->arena, ret, ret_n, err);
 }
 
-enum sink_result kafka_messages(const struct sink_record *r, struct arena *a,
+enum sink_result kafka_messages(const struct sink_record *r, struct kafka_space *s,
                                 struct kafka_message **ret, size_t *ret_n, struct err *err)
 {
-    if (messages(r, a, ret, ret_n, err)) {
+    if (messages(r, s, ret, ret_n, err)) {
         return SINK_OK;
     }
     return err->code == ERR_TOO_BIG ? SINK_REJECT : rows_not_decoded(r, err);

@@ -18,6 +18,7 @@
 #include <librdkafka/rdkafka.h>
 
 #include "collector/base/arena.h"
+#include "collector/base/buf.h"
 #include "sinks/sink.h"
 
 enum kafka_topic {
@@ -42,11 +43,22 @@ struct kafka_message {
     char time[28];          /* ce_time */
 };
 
+/* Where messages are made, for one record after another. */
+struct kafka_space {
+    struct arena arena;  /* the messages; reset it when they are no longer needed */
+    struct buf identity; /* of an evaluation, and one row of it: scratch */
+    struct buf row;
+};
+
+/* Messages together stay below limit_bytes; keep_bytes as of an arena. */
+void kafka_space_init(struct kafka_space *s, size_t limit_bytes, size_t keep_bytes);
+void kafka_space_done(struct kafka_space *s);
+
 /*
- * The messages of one record, in the arena; slices may point into r->json.
+ * The messages of one record, in the space; slices may point into r->json.
  * SINK_REJECT: its bytes are no record. SINK_BROKEN: a newer program's.
  */
-enum sink_result kafka_messages(const struct sink_record *r, struct arena *a,
+enum sink_result kafka_messages(const struct sink_record *r, struct kafka_space *s,
                                 struct kafka_message **ret, size_t *ret_n, struct err *err)
     MUST_CHECK;
 

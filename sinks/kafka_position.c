@@ -4,113 +4,178 @@
 
 #include "collector/base/clock.h"
 
+/*
+ * The topic is shared by every ship that has its prefix. A transaction that one of them
+ * has left open hides all that was committed behind its first message, ours too; that
+ * stands between the end of what can be read as committed and the end of the topic. What
+ * is hidden matters only where it has our key: then it is waited for.
+ */
+
+/* One reading of the topic, from an offset on. */
+struct reading {
+    rd_kafka_t *rk;          /* owned */
+    rd_kafka_topic_t *topic; /* owned */
+    char name[256];          /* its name */
+    struct slice journal;    /* whose values are wanted */
+    int64_t deadline_ms;     /* monotonic */
+    uint64_t next;           /* the last value; 0: none */
+    int64_t end;             /* what could be read ends there */
+};
+
+enum { PARTITION = 0 };
+
 void kafka_position_topic(const struct kafka_settings *set, char *ret_name, size_t size)
 {
     (void)snprintf(ret_name, size, "%s.positions", set->topic_prefix);
 }
 
-/* A consumer that stands at the topic's beginning; NULL: *err. */
-static rd_kafka_t *open_consumer(const struct kafka_settings *set, struct err *err)
+static void end_reading(struct reading *r)
 {
-    static const char *const extra[] = { "group.id",
-                                         "hooktrail-positions",
-                                         "isolation.level",
-                                         "read_committed",
-                                         "enable.partition.eof",
-                                         "true",
-                                         "enable.auto.commit",
-                                         "false",
-                                         "auto.offset.reset",
-                                         "earliest",
-                                         "fetch.wait.max.ms", /* at the end nothing comes */
-                                         "10",
-                                         NULL };
-    struct kafka_settings plain = *set;
-    char topic[256];
-    rd_kafka_conf_t *conf;
-
-    if (!kafka_conf_new(&plain, extra, &conf, err)) {
-        return NULL;
+    if (r->topic) {
+        (void)rd_kafka_consume_stop(r->topic, PARTITION);
+        rd_kafka_topic_destroy(r->topic);
     }
-
-    rd_kafka_t *rk = kafka_new(RD_KAFKA_CONSUMER, conf, err);
-
-    if (!rk) {
-        return NULL;
+    if (r->rk) {
+        rd_kafka_destroy(r->rk);
     }
-
-    rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(1);
-
-    kafka_position_topic(set, topic, sizeof(topic));
-    rd_kafka_topic_partition_list_add(list, topic, 0)->offset = RD_KAFKA_OFFSET_BEGINNING;
-    (void)rd_kafka_poll_set_consumer(rk);
-    (void)rd_kafka_assign(rk, list);
-    rd_kafka_topic_partition_list_destroy(list);
-    return rk;
 }
 
-enum reading { READING_ON, READING_DONE, READING_FAILED };
+static bool failed(rd_kafka_resp_err_t code, struct err *err)
+{
+    return err_set(err, ERR_IO, "kafka: positions: %s", rd_kafka_err2str(code));
+}
 
-/* One message of the topic: a value of ours moves *next, its end ends the reading. */
-static enum reading take(const rd_kafka_message_t *m, struct slice journal, uint64_t *next,
-                         struct err *err)
+/*
+ * Who leads the partition is asked first, and the beginning is 0, which a compacted topic keeps:
+ * librdkafka would look for either only after half a second.
+ */
+static bool begin_reading(struct reading *r, const struct kafka_settings *set,
+                          const char *isolation, int64_t offset, struct err *err)
+{
+    const char *const extra[] = { "isolation.level",
+                                  isolation,
+                                  "enable.partition.eof",
+                                  "true",
+                                  "auto.offset.reset",
+                                  "earliest",
+                                  "fetch.wait.max.ms", /* at the end nothing comes */
+                                  "10",
+                                  NULL };
+    const struct rd_kafka_metadata *metadata;
+    rd_kafka_resp_err_t code;
+    rd_kafka_conf_t *conf;
+
+    kafka_position_topic(set, r->name, sizeof(r->name));
+    if (!kafka_conf_new(set, extra, &conf, err)) {
+        return false;
+    }
+    r->rk = kafka_new(RD_KAFKA_CONSUMER, conf, err);
+    if (!r->rk) {
+        return false;
+    }
+    r->topic = rd_kafka_topic_new(r->rk, r->name, NULL);
+    if (!r->topic) {
+        return failed(rd_kafka_last_error(), err);
+    }
+    code = rd_kafka_metadata(r->rk, 0, r->topic, &metadata, clock_left_ms(r->deadline_ms));
+    if (code) {
+        return failed(code, err);
+    }
+    rd_kafka_metadata_destroy(metadata);
+    return rd_kafka_consume_start(r->topic, PARTITION, offset) == 0 ||
+           failed(rd_kafka_last_error(), err);
+}
+
+/* A message of the topic: one with our key has the value. */
+static bool take(struct reading *r, const rd_kafka_message_t *m, struct err *err)
 {
     struct slice key = { .ptr = m->key, .len = m->key_len };
     struct slice value = { .ptr = m->payload, .len = m->len };
 
-    if (m->err == RD_KAFKA_RESP_ERR__PARTITION_EOF) {
-        return READING_DONE;
+    if (slice_equal(key, r->journal) && !slice_to_u64(value, &r->next)) {
+        return err_set(err, ERR_CORRUPT,
+                       "kafka: the position of journal %" SLICE_FMT " is no number",
+                       SLICE_ARG(r->journal));
     }
-    if (m->err) {
-        (void)err_set(err, ERR_IO, "kafka: positions: %s", rd_kafka_message_errstr(m));
-        return READING_FAILED;
-    }
-    if (slice_equal(key, journal) && !slice_to_u64(value, next)) {
-        (void)err_set(err, ERR_CORRUPT,
-                      "kafka: the position of journal %" SLICE_FMT " is no number",
-                      SLICE_ARG(journal));
-        return READING_FAILED;
-    }
-    return READING_ON;
+    return true;
 }
 
-static bool read_to_end(rd_kafka_t *rk, struct slice journal, int64_t timeout_ms,
-                        uint64_t *ret_next, struct err *err)
+/* To where the topic ends at the moment; on to `least` when that is further. */
+static bool read_on(struct reading *r, int64_t least, struct err *err)
 {
-    int64_t deadline_ms = clock_mono_ms() + timeout_ms;
-    uint64_t next = 1;
+    int left_ms;
 
-    while (clock_left_ms(deadline_ms) > 0) {
-        rd_kafka_message_t *m = rd_kafka_consumer_poll(rk, clock_left_ms(deadline_ms));
-        enum reading reading = READING_ON;
+    while ((left_ms = clock_left_ms(r->deadline_ms)) > 0) {
+        rd_kafka_message_t *m = rd_kafka_consume(r->topic, PARTITION, left_ms);
+        rd_kafka_resp_err_t code = m ? m->err : RD_KAFKA_RESP_ERR__TIMED_OUT;
+        bool ok = true;
 
+        if (code == RD_KAFKA_RESP_ERR__PARTITION_EOF) {
+            r->end = m->offset;
+        } else if (code && code != RD_KAFKA_RESP_ERR__TIMED_OUT) {
+            ok = err_set(err, ERR_IO, "kafka: positions: %s", rd_kafka_message_errstr(m));
+        } else if (m) {
+            ok = take(r, m, err);
+        }
         if (m) {
-            reading = take(m, journal, &next, err);
             rd_kafka_message_destroy(m);
         }
-        if (reading == READING_DONE) {
-            *ret_next = next;
-        }
-        if (reading != READING_ON) {
-            return reading == READING_DONE;
+        if (!ok || (code == RD_KAFKA_RESP_ERR__PARTITION_EOF && r->end >= least)) {
+            return ok;
         }
     }
-    return err_set(err, ERR_IO, "kafka: positions: not read to the end in %lld ms",
-                   (long long)timeout_ms);
+    return err_set(err, ERR_IO,
+                   least > 0 ? "kafka: positions: hidden by another's transaction"
+                             : "kafka: positions: not read to the end in time");
+}
+
+/* Where the topic itself ends, as the last answer told. */
+static int64_t high_end(const struct reading *r)
+{
+    int64_t low = 0;
+    int64_t high = 0;
+
+    (void)rd_kafka_get_watermark_offsets(r->rk, r->name, PARTITION, &low, &high);
+    return high;
+}
+
+/* Is there a value of ours, committed or not, from that offset on? */
+static bool find_hidden(const struct kafka_settings *set, struct slice journal, int64_t offset,
+                        int64_t deadline_ms, bool *ret, struct err *err)
+{
+    struct reading r = { .journal = journal, .deadline_ms = deadline_ms };
+    bool done = begin_reading(&r, set, "read_uncommitted", offset, err) && read_on(&r, 0, err);
+
+    end_reading(&r);
+    *ret = r.next > 0;
+    return done;
+}
+
+/* From the beginning to the end, and behind it where that is needed. */
+static bool read_all(struct reading *r, const struct kafka_settings *set, struct err *err)
+{
+    bool hidden = false;
+    int64_t high;
+
+    if (!begin_reading(r, set, "read_committed", 0, err) || !read_on(r, 0, err)) {
+        return false;
+    }
+    high = high_end(r);
+    if (r->end < high && !find_hidden(set, r->journal, r->end, r->deadline_ms, &hidden, err)) {
+        return false;
+    }
+    return !hidden || read_on(r, high, err);
 }
 
 bool kafka_position_read(const struct kafka_settings *set, struct slice journal, int64_t timeout_ms,
                          uint64_t *ret_next, struct err *err)
 {
-    rd_kafka_t *rk = open_consumer(set, err);
+    struct reading r = { .journal = journal, .deadline_ms = clock_mono_ms() + timeout_ms };
+    bool ok = read_all(&r, set, err);
 
-    if (!rk) {
-        return false;
+    end_reading(&r);
+    if (ok) {
+        *ret_next = r.next > 0 ? r.next : 1;
     }
-
-    bool ok = read_to_end(rk, journal, timeout_ms, ret_next, err);
-
-    (void)rd_kafka_consumer_close(rk);
-    rd_kafka_destroy(rk);
     return ok;
 }

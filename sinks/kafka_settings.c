@@ -10,6 +10,9 @@
 
 enum { SECRET_BYTES = 256 * 1024 }; /* a certificate chain as a property */
 
+/* How long a broker that is back may go unnoticed, unless told; librdkafka: 10 s. */
+#define RECONNECT_MS "2000"
+
 /* Properties that our promises stand on, with the only value that keeps them. */
 static const struct {
     const char *name;
@@ -171,8 +174,9 @@ bool kafka_conf_new(const struct kafka_settings *set, const char *const *extra,
                     rd_kafka_conf_t **ret, struct err *err)
 {
     rd_kafka_conf_t *conf = rd_kafka_conf_new();
-    bool ok =
-        set_one(conf, "client.id", "hooktrail", err) && set_properties(conf, set->properties, err);
+    bool ok = set_one(conf, "client.id", "hooktrail", err) &&
+              set_one(conf, "reconnect.backoff.max.ms", RECONNECT_MS, err) &&
+              set_properties(conf, set->properties, err);
 
     for (; ok && *extra; extra += 2) {
         ok = set_one(conf, extra[0], extra[1], err);

@@ -2,8 +2,9 @@
  * kafka_settings: the `kafka` sink's mapping in hooktrail.yaml, and a librdkafka
  * configuration made from it.
  *
- * Every librdkafka property can be set under `properties`. Three are ours, since
- * what we promise stands on them: enable.idempotence, acks, transactional.id.
+ * Every librdkafka property can be set under `properties`. Some are ours, since
+ * what we promise stands on them: enable.idempotence, acks, transactional.id,
+ * enable.auto.commit.
  */
 #pragma once
 

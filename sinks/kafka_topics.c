@@ -4,6 +4,46 @@
 
 #include "collector/base/clock.h"
 #include "sinks/kafka_client.h"
+#include "sinks/kafka_position.h"
+
+enum { MOST_TOPICS = KAFKA_TOPICS + 1, NAME_BYTES = 256 };
+
+/* A topic of ours, and where the client holds it. */
+struct wanted {
+    char name[NAME_BYTES];
+    bool positions; /* compacted, of one partition */
+    rd_kafka_topic_t **open;
+};
+
+static size_t list_wanted(struct kafka_client *c, const struct kafka_settings *set,
+                          struct wanted ret[MOST_TOPICS])
+{
+    size_t n = 0;
+
+    for (; n < KAFKA_TOPICS; n++) {
+        (void)snprintf(ret[n].name, sizeof(ret[n].name), "%s.%s", set->topic_prefix,
+                       kafka_topic_name((enum kafka_topic)n));
+        ret[n].positions = false;
+        ret[n].open = &c->topics[n];
+    }
+    if (c->keeps_positions) {
+        kafka_position_topic(set, ret[n].name, sizeof(ret[n].name));
+        ret[n].positions = true;
+        ret[n].open = &c->positions;
+        n++;
+    }
+    return n;
+}
+
+static bool has_topic(const struct rd_kafka_metadata *metadata, const char *name)
+{
+    for (int i = 0; i < metadata->topic_cnt; i++) {
+        if (strcmp(metadata->topics[i].topic, name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
 
 /*
  * The cluster's topics. librdkafka waits out the whole time where no broker lets us in: a
@@ -25,28 +65,24 @@ static rd_kafka_resp_err_t ask(struct kafka_client *c, const struct rd_kafka_met
     return code;
 }
 
-/* Which of `names` the cluster does not have, at the end of `missing`. */
-static bool find_missing(struct kafka_client *c, const char *const *names, const char **missing,
-                         int timeout_ms, struct err *err)
+/* Those of the n topics that the cluster does not have. */
+static bool find_missing(struct kafka_client *c, const struct wanted *list, size_t n,
+                         const struct wanted *ret[MOST_TOPICS], size_t *ret_n, int timeout_ms,
+                         struct err *err)
 {
     const struct rd_kafka_metadata *metadata;
     rd_kafka_resp_err_t code = ask(c, &metadata, timeout_ms);
-    size_t n = 0;
 
     if (code) {
         return kafka_client_fail(c, code, "kafka", err);
     }
-    for (; *names; names++) {
-        bool found = false;
-
-        for (int i = 0; i < metadata->topic_cnt && !found; i++) {
-            found = strcmp(metadata->topics[i].topic, *names) == 0;
-        }
-        if (!found) {
-            missing[n++] = *names;
+    c->broker = metadata->broker_cnt > 0 ? metadata->brokers[0].id : -1;
+    *ret_n = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (!has_topic(metadata, list[i].name)) {
+            ret[(*ret_n)++] = &list[i];
         }
     }
-    missing[n] = NULL;
     rd_kafka_metadata_destroy(metadata);
     return true;
 }
@@ -104,50 +140,53 @@ static bool request(struct kafka_client *c, rd_kafka_NewTopic_t **topics, size_t
     return made;
 }
 
-enum { MOST_TOPICS = KAFKA_TOPICS + 1 };
-
-bool kafka_client_topics(struct kafka_client *c, const struct kafka_settings *set,
-                         const char *const *names, bool compact, int timeout_ms, struct err *err)
+/* The request for one topic; NULL: *err. */
+static rd_kafka_NewTopic_t *new_topic(const struct kafka_settings *set, const struct wanted *w,
+                                      struct err *err)
 {
-    const char *missing[MOST_TOPICS] = { NULL };
-    rd_kafka_NewTopic_t *topics[MOST_TOPICS];
     char text[200];
-    size_t n = 0;
+    rd_kafka_NewTopic_t *topic = rd_kafka_NewTopic_new(w->name, w->positions ? 1 : set->partitions,
+                                                       set->replication, text, sizeof(text));
 
-    if (!find_missing(c, names, missing, timeout_ms, err)) {
-        return false;
+    if (!topic) {
+        (void)err_set(err, ERR_INVALID, "topic %s: %s", w->name, text);
+    } else if (w->positions) {
+        (void)rd_kafka_NewTopic_set_config(topic, "cleanup.policy", "compact");
     }
-    if (!missing[0]) {
-        return true;
-    }
+    return topic;
+}
+
+/* All at once: the broker makes five as quickly as one. */
+static bool make_topics(struct kafka_client *c, const struct kafka_settings *set,
+                        const struct wanted *const *missing, size_t n, int timeout_ms,
+                        struct err *err)
+{
+    rd_kafka_NewTopic_t *topics[MOST_TOPICS];
+    bool made;
+
     if (!set->create_topics) {
         return err_set(err, ERR_INVALID, "topic %s is not there, and create_topics is off",
-                       missing[0]);
+                       missing[0]->name);
     }
-    for (; missing[n]; n++) {
-        topics[n] = rd_kafka_NewTopic_new(missing[n], compact ? 1 : set->partitions,
-                                          set->replication, text, sizeof(text));
-        if (!topics[n]) {
-            rd_kafka_NewTopic_destroy_array(topics, n);
-            return err_set(err, ERR_INVALID, "topic %s: %s", missing[n], text);
-        }
-        if (compact) {
-            (void)rd_kafka_NewTopic_set_config(topics[n], "cleanup.policy", "compact");
+    for (size_t i = 0; i < n; i++) {
+        topics[i] = new_topic(set, missing[i], err);
+        if (!topics[i]) {
+            rd_kafka_NewTopic_destroy_array(topics, i);
+            return false;
         }
     }
-
-    bool made = request(c, topics, n, timeout_ms, err);
-
+    made = request(c, topics, n, timeout_ms, err);
     rd_kafka_NewTopic_destroy_array(topics, n);
     return made;
 }
 
-static bool open_topics(struct kafka_client *c, const char *const *names, struct err *err)
+static bool open_topics(struct kafka_client *c, const struct wanted *list, size_t n,
+                        struct err *err)
 {
-    for (int i = 0; i < KAFKA_TOPICS; i++) {
-        c->topics[i] = rd_kafka_topic_new(c->rk, names[i], NULL);
-        if (!c->topics[i]) {
-            return err_set(err, ERR_INVALID, "topic %s: %s", names[i],
+    for (size_t i = 0; i < n; i++) {
+        *list[i].open = rd_kafka_topic_new(c->rk, list[i].name, NULL);
+        if (!*list[i].open) {
+            return err_set(err, ERR_INVALID, "topic %s: %s", list[i].name,
                            rd_kafka_err2str(rd_kafka_last_error()));
         }
     }
@@ -193,20 +232,17 @@ static void learn_leaders(struct kafka_client *c)
     }
 }
 
-bool kafka_client_record_topics(struct kafka_client *c, const struct kafka_settings *set,
-                                int timeout_ms, struct err *err)
+bool kafka_client_topics(struct kafka_client *c, const struct kafka_settings *set, int timeout_ms,
+                         struct err *err)
 {
-    char texts[KAFKA_TOPICS][256];
-    const char *names[KAFKA_TOPICS + 1];
+    struct wanted list[MOST_TOPICS];
+    const struct wanted *missing[MOST_TOPICS] = { NULL };
+    size_t n = list_wanted(c, set, list);
+    size_t n_missing = 0;
 
-    for (int i = 0; i < KAFKA_TOPICS; i++) {
-        (void)snprintf(texts[i], sizeof(texts[i]), "%s.%s", c->prefix,
-                       kafka_topic_name((enum kafka_topic)i));
-        names[i] = texts[i];
-    }
-    names[KAFKA_TOPICS] = NULL;
-    if (!kafka_client_topics(c, set, names, false, timeout_ms, err) ||
-        !open_topics(c, names, err)) {
+    if (!find_missing(c, list, n, missing, &n_missing, timeout_ms, err) ||
+        (n_missing > 0 && !make_topics(c, set, missing, n_missing, timeout_ms, err)) ||
+        !open_topics(c, list, n, err)) {
         return false;
     }
     learn_leaders(c);

@@ -327,7 +327,6 @@ static bool open_consumer(struct loader *l, struct err *err)
                                   "range,roundrobin",
                                   NULL };
     rd_kafka_conf_t *conf;
-    char text[200];
 
     if (!kafka_settings_read(l->o->kafka, &l->set, err) ||
         !kafka_conf_new(&l->set, extra, &conf, err)) {
@@ -335,10 +334,9 @@ static bool open_consumer(struct loader *l, struct err *err)
     }
     rd_kafka_conf_set_opaque(conf, l);
     rd_kafka_conf_set_rebalance_cb(conf, on_rebalance);
-    l->rk = rd_kafka_new(RD_KAFKA_CONSUMER, conf, text, sizeof(text));
+    l->rk = kafka_new(RD_KAFKA_CONSUMER, conf, err);
     if (!l->rk) {
-        rd_kafka_conf_destroy(conf);
-        return err_set(err, ERR_INVALID, "kafka: %s", text);
+        return false;
     }
     (void)rd_kafka_poll_set_consumer(l->rk);
     return subscribe(l, err);

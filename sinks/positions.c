@@ -184,16 +184,6 @@ void positions_tell(struct positions *p, struct slice journal, uint64_t seq)
     e->told = seq;
 }
 
-void positions_forget(struct positions *p, struct slice journal)
-{
-    struct positions_entry *e = find(p, journal);
-
-    if (e) {
-        *e = p->list[--p->n];
-        p->changed = true;
-    }
-}
-
 void positions_set_state(struct positions *p, enum sink_state state, const char *error)
 {
     if (p->state != state || strcmp(p->error, error) != 0) {

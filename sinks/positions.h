@@ -61,8 +61,6 @@ void positions_deliver(struct positions *p, struct slice journal, uint64_t next)
 /* Up to which sequence losses were told; 0: none that stands before the position. */
 uint64_t positions_told(const struct positions *p, struct slice journal);
 void positions_tell(struct positions *p, struct slice journal, uint64_t seq);
-/* A journal that is no longer on disk needs no position. */
-void positions_forget(struct positions *p, struct slice journal);
 void positions_set_state(struct positions *p, enum sink_state state, const char *error);
 void positions_count_dead(struct positions *p, uint64_t n);
 

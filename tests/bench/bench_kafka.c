@@ -40,7 +40,7 @@ struct bench {
     size_t batch; /* records a write */
     json_t *settings;
     const struct events *events;
-    struct arena arena;
+    struct kafka_space space;
     struct ready *ready;
     size_t n_ready;
     double seconds[2][RUNS]; /* driver, bare */
@@ -84,13 +84,13 @@ static void make_ready(struct bench *b)
     enum { MESSAGES_PER_RECORD = 8 };
     struct err err;
 
-    arena_init(&b->arena, (size_t)4 << 30);
+    kafka_space_init(&b->space, (size_t)4 << 30, 0);
     b->ready = xcalloc(b->events->n * MESSAGES_PER_RECORD, sizeof(*b->ready));
     for (size_t i = 0; i < b->events->n; i++) {
         struct kafka_message *list;
         size_t n;
 
-        if (kafka_messages(&b->events->list[i], &b->arena, &list, &n, &err) != SINK_OK) {
+        if (kafka_messages(&b->events->list[i], &b->space, &list, &n, &err) != SINK_OK) {
             die(&err);
         }
         for (size_t m = 0; m < n && m < MESSAGES_PER_RECORD; m++) {
@@ -369,7 +369,7 @@ int main(int argc, char **argv)
         rd_kafka_headers_destroy(b.ready[i].headers);
     }
     free(b.ready);
-    arena_clear(&b.arena);
+    kafka_space_done(&b.space);
     json_decref(b.settings);
     return ratio >= TARGET ? 0 : 1;
 }

@@ -305,3 +305,23 @@ def test_a_topic_of_positions_made_anew_stops_the_sink_until_a_person_decides(st
     state.ship_once()
     assert_published(kafka, prefix, [r for r in state.records() if r.journal == journal],
                      exactly=True)
+
+
+def test_a_position_that_anothers_open_transaction_hides_is_waited_for(start, live, kafka, prefix):
+    state = start("exactly-once", timeout_ms=1000)
+    state.fill(300)
+    state.ship_once()  # makes the topics
+    with subprocess.Popen([live("live_kafka_hold"), kafka.bootstrap, f"{prefix}.positions"],
+                          stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as hold:
+        assert hold.stdout.readline() == "open\n"
+        journal, _, _ = state.fill(300)
+        state.ship_once()  # committed, and hidden from now on
+        (state.path / "sinks" / "kafka.positions.json").unlink()
+        state.fill(300)
+        with Ship(state) as ship:
+            wait_for(lambda: "hidden by another" in state.log_text(), 30, state.log_tail)
+            hold.stdin.close()
+            records = shipped(state, journal)
+            ship.stop()
+    assert hold.returncode == 0
+    assert_published(kafka, prefix, records, exactly=True)

@@ -300,6 +300,27 @@ static void an_empty_span_moves_the_position_alone(void **state)
     assert_int_equal(subject->count(J), 0);
 }
 
+static void many_journals_in_turn_go_on_each_from_its_position(void **state)
+{
+    (void)state;
+    enum { JOURNALS = 6, ROUNDS = 2 };
+    SAMPLES *samples = sink_samples_new(1, ROUNDS);
+    SINK *s = open_sink();
+    char id[] = "0190a000-0000-7000-8000-00000000000x";
+    struct span span = { .journal = slice_from_cstr(id), .n = 1 };
+
+    for (uint64_t round = 1; round <= ROUNDS; round++) {
+        span.from = round;
+        span.to = round;
+        span.records = sink_samples_list(samples) + round - 1;
+        for (int i = 0; i < JOURNALS; i++) {
+            id[sizeof(id) - 2] = (char)('0' + i);
+            assert_int_equal(write_span(s, &span), SINK_OK);
+            assert_int_equal(position(s, span.journal), round + 1);
+        }
+    }
+}
+
 static void of_two_writers_one_goes_on_and_the_other_writes_nothing(void **state)
 {
     (void)state;
@@ -418,6 +439,7 @@ static const struct contract_test all[] = {
     TEST(a_span_that_is_not_the_next_writes_nothing, true, false),
     TEST(a_span_may_have_gaps_inside_and_at_its_end, true, false),
     TEST(an_empty_span_moves_the_position_alone, true, false),
+    TEST(many_journals_in_turn_go_on_each_from_its_position, true, false),
     TEST(of_two_writers_one_goes_on_and_the_other_writes_nothing, true, false),
     TEST(a_record_sent_late_leaves_the_position_and_is_stored_once, true, false),
     TEST(bytes_that_are_no_record_are_rejected_and_nothing_of_their_span_is_there, false, true),

@@ -119,18 +119,6 @@ static void the_file_is_written_at_most_once_a_second_unless_it_must(void **stat
     assert_true(file_says("987654321"));
 }
 
-static void a_journal_that_is_gone_is_forgotten(void **state)
-{
-    (void)state;
-    CLEANUP(positions_done) struct positions p = load();
-
-    positions_set(&p, J, 5);
-    positions_set(&p, K, 6);
-    positions_forget(&p, J);
-    assert_int_equal(positions_get(&p, J), 1);
-    assert_int_equal(positions_get(&p, K), 6);
-}
-
 static void a_file_that_cannot_be_understood_is_an_error(void **state)
 {
     (void)state;
@@ -175,7 +163,6 @@ int main(void)
         TEST(what_was_told_before_the_position_is_forgotten),
         TEST(the_state_and_its_reason_are_in_the_file),
         TEST(the_file_is_written_at_most_once_a_second_unless_it_must),
-        TEST(a_journal_that_is_gone_is_forgotten),
         TEST(a_file_that_cannot_be_understood_is_an_error),
         TEST(only_a_sink_that_is_not_named_is_unconfigured),
     };

@@ -1,0 +1,193 @@
+#include "sinks/kafka_settings.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "collector/base/cleanup.h"
+#include "tests/unit/unit.h"
+
+static const char *const nothing[] = { NULL };
+
+static void free_json(json_t **j)
+{
+    json_decref(*j);
+}
+#define JSON CLEANUP(free_json) json_t
+
+/* The value of a property in a configuration made of this JSON object of properties. */
+static const char *value_of(const char *properties, const char *const *extra, const char *name)
+{
+    static char text[100];
+    JSON *p = json_loads(properties, 0, NULL);
+    const struct kafka_settings set = { .properties = p };
+    rd_kafka_conf_t *conf;
+    size_t size = sizeof(text);
+    struct err err;
+
+    assert_non_null(p);
+    assert_true(kafka_conf_new(&set, extra, &conf, &err));
+    assert_int_equal(rd_kafka_conf_get(conf, name, text, &size), RD_KAFKA_CONF_OK);
+    rd_kafka_conf_destroy(conf);
+    return text;
+}
+
+static void nothing_said_is_the_default(void **state)
+{
+    (void)state;
+    struct kafka_settings set;
+    struct err err;
+
+    assert_true(kafka_settings_read(NULL, &set, &err));
+    assert_string_equal(set.topic_prefix, "hooktrail");
+    assert_false(set.exactly_once);
+    assert_true(set.create_topics);
+    assert_int_equal(set.partitions, KAFKA_PARTITIONS);
+    assert_int_equal(set.replication, -1);
+    assert_null(set.properties);
+}
+
+static void what_is_said_is_taken(void **state)
+{
+    (void)state;
+    JSON *j = json_pack("{s:s, s:s, s:b, s:i, s:i}", "topic_prefix", "p", "delivery",
+                        "exactly-once", "create_topics", 0, "partitions", 7, "replication", 3);
+    struct kafka_settings set;
+    struct err err;
+
+    assert_true(kafka_settings_read(j, &set, &err));
+    assert_string_equal(set.topic_prefix, "p");
+    assert_true(set.exactly_once);
+    assert_false(set.create_topics);
+    assert_int_equal(set.partitions, 7);
+    assert_int_equal(set.replication, 3);
+}
+
+static void what_cannot_be_is_refused_by_its_name(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *json;
+        const char *named;
+    } cases[] = {
+        { "{\"delivery\":\"at-most-once\"}", "delivery: 'at-most-once'" },
+        { "{\"partitions\":0}", "partitions: want a number from 1 to 10000" },
+        { "{\"partitions\":10001}", "partitions" },
+        { "{\"partitions\":\"3\"}", "partitions" },
+        { "{\"replication\":-1}", "replication" },
+        { "{\"replication\":101}", "replication" },
+    };
+
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        JSON *j = json_loads(cases[i].json, 0, NULL);
+        struct kafka_settings set;
+        struct err err = { 0 };
+
+        assert_false(kafka_settings_read(j, &set, &err));
+        assert_int_equal(err.code, ERR_INVALID);
+        assert_non_null(strstr(err.text, cases[i].named));
+    }
+}
+
+static void a_plain_value_of_any_type_reaches_librdkafka(void **state)
+{
+    (void)state;
+    assert_string_equal(value_of("{\"linger.ms\":7}", nothing, "linger.ms"), "7");
+    assert_string_equal(value_of("{\"linger.ms\":\"8\"}", nothing, "linger.ms"), "8");
+    assert_string_equal(
+        value_of("{\"socket.keepalive.enable\":true}", nothing, "socket.keepalive.enable"), "true");
+    assert_string_equal(value_of("{\"client.id\":\"mine\"}", nothing, "client.id"), "mine");
+    assert_string_equal(value_of("{}", nothing, "client.id"), "hooktrail");
+}
+
+static void a_value_may_stand_in_the_environment(void **state)
+{
+    (void)state;
+    assert_int_equal(setenv("TEST_KAFKA_PASSWORD", "n0t-t0ld", 1), 0);
+    assert_string_equal(
+        value_of("{\"sasl.password\":\"env:TEST_KAFKA_PASSWORD\"}", nothing, "sasl.password"),
+        "n0t-t0ld");
+    assert_int_equal(unsetenv("TEST_KAFKA_PASSWORD"), 0);
+}
+
+static void what_the_driver_needs_stands_over_what_the_user_says(void **state)
+{
+    (void)state;
+    static const char *const extra[] = { "isolation.level", "read_committed", NULL };
+
+    assert_string_equal(
+        value_of("{\"isolation.level\":\"read_uncommitted\"}", extra, "isolation.level"),
+        "read_committed");
+}
+
+static void a_property_that_breaks_a_promise_or_is_none_is_refused_by_its_name(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *json;
+        const char *named;
+    } cases[] = {
+        { "{\"acks\":\"1\"}", "properties.acks: must be all" },
+        { "{\"acks\":1}", "properties.acks: must be all" },
+        { "{\"request.required.acks\":\"0\"}", "properties.request.required.acks: must be all" },
+        { "{\"enable.idempotence\":false}", "properties.enable.idempotence: must be true" },
+        { "{\"transactional.id\":\"x\"}", "properties.transactional.id: is chosen" },
+        { "{\"enable.auto.commit\":true}", "properties.enable.auto.commit: is chosen" },
+        { "{\"linger.ms\":[1]}", "properties.linger.ms: want a plain value" },
+        { "{\"linger.ms\":null}", "properties.linger.ms: want a plain value" },
+        { "{\"linger.ms\":\"soon\"}", "properties.linger.ms: " },
+        { "{\"no.such.thing\":\"1\"}", "properties.no.such.thing: " },
+        { "{\"sasl.password\":\"env:TEST_KAFKA_UNSET\"}", "properties.sasl.password" },
+    };
+
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        JSON *p = json_loads(cases[i].json, 0, NULL);
+        const struct kafka_settings set = { .properties = p };
+        rd_kafka_conf_t *conf;
+        struct err err = { 0 };
+
+        assert_false(kafka_conf_new(&set, nothing, &conf, &err));
+        assert_int_equal(err.code, ERR_INVALID);
+        assert_non_null(strstr(err.text, cases[i].named));
+    }
+}
+
+static void the_one_value_of_a_property_of_ours_is_allowed(void **state)
+{
+    (void)state;
+    assert_string_equal(value_of("{\"acks\":\"all\"}", nothing, "acks"), "-1");
+    assert_string_equal(value_of("{\"acks\":-1}", nothing, "acks"), "-1");
+    assert_string_equal(value_of("{\"enable.idempotence\":true}", nothing, "enable.idempotence"),
+                        "true");
+}
+
+static void properties_that_do_not_go_together_make_no_client(void **state)
+{
+    (void)state;
+    static const char *const extra[] = { "enable.idempotence", "true",
+                                         "max.in.flight.requests.per.connection", "100", NULL };
+    const struct kafka_settings set = { 0 };
+    rd_kafka_conf_t *conf;
+    struct err err = { 0 };
+
+    assert_true(kafka_conf_new(&set, extra, &conf, &err));
+    assert_null(kafka_new(RD_KAFKA_PRODUCER, conf, &err));
+    assert_int_equal(err.code, ERR_INVALID);
+    assert_non_null(strstr(err.text, "max.in.flight"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nothing_said_is_the_default),
+        cmocka_unit_test(what_is_said_is_taken),
+        cmocka_unit_test(what_cannot_be_is_refused_by_its_name),
+        cmocka_unit_test(a_plain_value_of_any_type_reaches_librdkafka),
+        cmocka_unit_test(a_value_may_stand_in_the_environment),
+        cmocka_unit_test(what_the_driver_needs_stands_over_what_the_user_says),
+        cmocka_unit_test(a_property_that_breaks_a_promise_or_is_none_is_refused_by_its_name),
+        cmocka_unit_test(the_one_value_of_a_property_of_ours_is_allowed),
+        cmocka_unit_test(properties_that_do_not_go_together_make_no_client),
+    };
+
+    return cmocka_run_group_tests_name("sinks/kafka_settings", tests, NULL, NULL);
+}
