@@ -355,8 +355,7 @@ static enum sink_result commit_range(struct loader_batch *b, size_t from, size_t
     }
     if (result != SINK_OK) {
         b->doubled = strcmp(b->db->db->sqlstate, unique_violation) == 0;
-        postgres_batch_abandon(b->db);
-        return b->db->db->lost && result == SINK_RETRY ? SINK_DOWN : result;
+        return postgres_batch_abandon(b->db, result, err);
     }
     remember_offsets(b);
     b->count.loaded += count.loaded;

@@ -150,21 +150,18 @@ static enum sink_result sink_postgres_write(struct sink *s, const struct span *s
     if (result == SINK_OK) {
         result = postgres_batch_commit(b, span->journal, err);
     }
-    if (result != SINK_OK) {
-        postgres_batch_abandon(b);
-    }
-    return result == SINK_RETRY && b->db->lost ? SINK_DOWN : result;
+    return result == SINK_OK ? SINK_OK : postgres_batch_abandon(b, result, err);
 }
 
 static enum sink_result sink_postgres_cut_due(struct sink *s, int64_t now_us, struct sink_cut *ret,
                                               struct err *err)
 {
     struct postgres_batch *b = from_sink(s)->batch;
-    int64_t before = now_us / CLOCK_DAY_US - b->retention_days;
+    int64_t before = now_us / CLOCK_DAY_US - b->days.retention_days;
     const struct postgres_value value = { .kind = POSTGRES_INTEGER, .number = before };
 
     *ret = (struct sink_cut){ 0 };
-    if (b->retention_days <= 0) {
+    if (b->days.retention_days <= 0) {
         return SINK_OK;
     }
     ret->before_us = before * CLOCK_DAY_US;
@@ -182,7 +179,7 @@ static enum sink_result sink_postgres_cut_step(struct sink *s, const struct sink
                                           .number = cut->before_us / CLOCK_DAY_US };
 
     *ret_removed = 0;
-    b->n_days = 0;
+    postgres_days_forget(&b->days);
     postgres_arm(b->db);
     return sql_result(postgres_query(b->db,
                                      "SELECT hooktrail_drop_day(date '1970-01-01' + $1::int)",

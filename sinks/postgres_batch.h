@@ -1,9 +1,9 @@
 /*
  * postgres_batch: records on their way into PostgreSQL, in one transaction.
  *
- * Rows are gathered as COPY's binary format, a buffer a table, and sent whenever
- * a buffer is full and before the commit; roll-ups are counted meanwhile and
- * merged at the end. What else belongs into the transaction (a position) its user
+ * Rows go by COPY while the next are made (postgres_rows.h), each into its day's
+ * partition (postgres_days.h); roll-ups are counted meanwhile and merged at the end
+ * (postgres_minutes.h). What else belongs into the transaction (a position) its user
  * does with `db` between begin and commit.
  *
  *     begin ─▶ (the user's own statements) ─▶ add … add ─▶ commit | abandon
@@ -13,20 +13,16 @@
 #pragma once
 
 #include "collector/sql/postgres.h"
+#include "sinks/postgres_days.h"
+#include "sinks/postgres_rows.h"
 #include "sinks/rows.h"
-
-enum { POSTGRES_DAYS = 512 }; /* partitions that we remember to be there */
 
 struct postgres_batch {
     struct postgres *db; /* owned */
     struct rows rows;
     struct rollup rollup;
-    struct buf copy[TABLE_COUNT]; /* rows not sent yet */
-    size_t full_bytes;            /* of a buffer that is sent; grows within a transaction */
-    int64_t retention_days;       /* 0: for ever */
-    int64_t days[POSTGRES_DAYS];  /* days whose partitions are there; since 1970 */
-    size_t n_days;
-    int64_t today; /* as of begin */
+    struct postgres_rows made;
+    struct postgres_days days;
 };
 
 /*
@@ -72,5 +68,10 @@ enum sink_result postgres_batch_list(struct postgres_batch *b, const struct post
 enum sink_result postgres_batch_commit(struct postgres_batch *b, struct slice source,
                                        struct err *err) MUST_CHECK;
 
-/* Roll back, and forget what was added. A connection in doubt is left as it is. */
-void postgres_batch_abandon(struct postgres_batch *b);
+/*
+ * Roll back, and forget what was added; what the result `why` then means. A partition that
+ * somebody dropped under us is no reason to stop: SINK_RETRY, the next batch makes it
+ * anew. SINK_RETRY of a connection in doubt, which is left as it is, is SINK_DOWN.
+ */
+enum sink_result postgres_batch_abandon(struct postgres_batch *b, enum sink_result why,
+                                        struct err *err) MUST_CHECK;

@@ -16,6 +16,10 @@ enum { OID_TEXT = 25, OID_INT8 = 20, OID_TIMESTAMPTZ = 1184 };
 
 enum { DAYS_1970_TO_2000 = 10957 };
 
+/* Signature, flags, length of an extension (4 bytes each); a row of -1 columns ends it. */
+#define COPY_HEADER SLICE("PGCOPY\n\377\r\n\0\0\0\0\0\0\0\0\0")
+#define COPY_TRAILER SLICE("\377\377")
+
 #define EPOCH_2000_US (DAYS_1970_TO_2000 * CLOCK_DAY_US)
 
 void postgres_arm(struct postgres *p)
@@ -203,15 +207,77 @@ static enum sql_class take_all(struct postgres *p, struct taking *t, struct err 
     }
 }
 
-enum sql_class postgres_copy_settle(struct postgres *p, struct err *err)
+/*
+ * libpq takes no more rows: the server has refused those that it has, and libpq has read
+ * so already, or the connection is gone.
+ */
+static enum sql_class copy_refused(struct postgres *p, struct err *err)
 {
     struct taking t = { 0 };
     enum sql_class class;
 
-    if (!p->copying) {
-        return SQL_DONE;
+    p->copying = POSTGRES_COPY_NONE;
+    class = take_all(p, &t, err);
+    return class == SQL_DONE ? gone(p, err) : class;
+}
+
+/* Pieces behind the last one are sent at once, so that libpq's buffer stays small. */
+enum sql_class postgres_copy_data(struct postgres *p, struct slice bytes, struct err *err)
+{
+    enum { PIECE_BYTES = 256 * 1024 };
+
+    assert(p->copying == POSTGRES_COPY_OPEN);
+    while (bytes.len > 0) {
+        size_t n = bytes.len < PIECE_BYTES ? bytes.len : PIECE_BYTES;
+        enum sql_class class = flush(p, err);
+        int sent;
+
+        if (class != SQL_DONE) {
+            return class;
+        }
+        if (PQconsumeInput(p->conn) == 0) { /* a refusal comes while we send */
+            return gone(p, err);
+        }
+        sent = PQputCopyData(p->conn, bytes.ptr, (int)n);
+        if (sent < 0) {
+            return copy_refused(p, err);
+        }
+        if (sent > 0) {
+            bytes.ptr += n;
+            bytes.len -= n;
+        }
     }
-    p->copying = false;
+    return SQL_DONE;
+}
+
+enum sql_class postgres_copy_end(struct postgres *p, struct err *err)
+{
+    enum sql_class class = postgres_copy_data(p, COPY_TRAILER, err);
+    int sent = class == SQL_DONE ? PQputCopyEnd(p->conn, NULL) : 1;
+
+    while (class == SQL_DONE && sent == 0) {
+        class = postgres_wait(p, POLLOUT, err);
+        sent = PQputCopyEnd(p->conn, NULL);
+    }
+    if (class != SQL_DONE || sent < 0) {
+        return class != SQL_DONE ? class : copy_refused(p, err);
+    }
+    p->copying = POSTGRES_COPY_ENDED;
+    return PQflush(p->conn) >= 0 ? SQL_DONE : gone(p, err);
+}
+
+enum sql_class postgres_copy_settle(struct postgres *p, struct err *err)
+{
+    struct taking t = { 0 };
+    enum sql_class class = SQL_DONE;
+
+    if (p->copying == POSTGRES_COPY_OPEN) {
+        class = postgres_copy_end(p, err);
+    }
+    if (class != SQL_DONE || p->copying == POSTGRES_COPY_NONE) {
+        return class;
+    }
+    p->copying = POSTGRES_COPY_NONE;
     class = flush(p, err);
     return class == SQL_DONE ? take_all(p, &t, err) : class;
 }
@@ -353,60 +419,31 @@ enum sql_class postgres_copy_begin(struct postgres *p, const char *sql, struct e
         return take_all(p, &t, &ignored) == SQL_LOST ? SQL_LOST : class;
     }
     PQclear(result);
-    return SQL_DONE;
+    p->copying = POSTGRES_COPY_OPEN;
+    return postgres_copy_data(p, COPY_HEADER, err);
 }
 
-/* Pieces behind the last one are sent at once, so that libpq's buffer stays small. */
-enum sql_class postgres_copy_data(struct postgres *p, struct slice bytes, struct err *err)
+enum sql_class postgres_copy_rows(struct postgres *p, const char *sql, struct slice rows,
+                                  struct err *err)
 {
-    enum { PIECE_BYTES = 256 * 1024 };
+    enum sql_class class;
 
-    while (bytes.len > 0) {
-        size_t n = bytes.len < PIECE_BYTES ? bytes.len : PIECE_BYTES;
-        enum sql_class class = flush(p, err);
-        int sent = class == SQL_DONE ? PQputCopyData(p->conn, bytes.ptr, (int)n) : 0;
-
-        if (class != SQL_DONE || sent < 0) {
-            return class != SQL_DONE ? class : gone(p, err);
-        }
-        if (sent > 0) {
-            bytes.ptr += n;
-            bytes.len -= n;
-        }
+    if (rows.len == 0) {
+        return SQL_DONE;
     }
-    return SQL_DONE;
+    class = postgres_copy_begin(p, sql, err);
+    if (class == SQL_DONE) {
+        class = postgres_copy_data(p, rows, err);
+    }
+    return class == SQL_DONE ? postgres_copy_end(p, err) : class;
 }
 
-enum sql_class postgres_copy_end(struct postgres *p, struct err *err)
-{
-    int sent = PQputCopyEnd(p->conn, NULL);
-
-    while (sent == 0) {
-        enum sql_class class = postgres_wait(p, POLLOUT, err);
-
-        if (class != SQL_DONE) {
-            return class;
-        }
-        sent = PQputCopyEnd(p->conn, NULL);
-    }
-    p->copying = true;
-    return sent > 0 && PQflush(p->conn) >= 0 ? SQL_DONE : gone(p, err);
-}
-
-/* n bytes, most significant first. */
 static void put_be(struct buf *b, uint64_t value, size_t n)
 {
     char bytes[8];
 
     put_be64(bytes, value);
     buf_add(b, (struct slice){ .ptr = bytes + 8 - n, .len = n });
-}
-
-void postgres_put_header(struct buf *b)
-{
-    buf_add(b, SLICE("PGCOPY\n\377\r\n\0"));
-    put_be(b, 0, 4); /* flags */
-    put_be(b, 0, 4); /* length of the header's extension */
 }
 
 void postgres_put_row(struct buf *b, size_t n_columns)
@@ -440,9 +477,4 @@ void postgres_put_date(struct buf *b, int64_t days)
 {
     put_be(b, 4, 4);
     put_be(b, (uint64_t)(days - DAYS_1970_TO_2000), 4);
-}
-
-void postgres_put_trailer(struct buf *b)
-{
-    put_be(b, UINT64_MAX, 2);
 }

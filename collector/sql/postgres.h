@@ -24,13 +24,16 @@
 
 enum postgres_mode { POSTGRES_TO_READ, POSTGRES_TO_WRITE };
 
+/* A COPY: none, taking rows, or ended and its answer still to be taken. */
+enum postgres_copying { POSTGRES_COPY_NONE, POSTGRES_COPY_OPEN, POSTGRES_COPY_ENDED };
+
 struct postgres {
     PGconn *conn; /* owned */
     int64_t timeout_ms;
     int64_t deadline_ms; /* monotonic */
     bool lost;           /* in doubt: to be closed */
-    bool copying;        /* the answer to a COPY is still to be taken */
-    char sqlstate[6];    /* of the last refusal; "" without one */
+    enum postgres_copying copying;
+    char sqlstate[6]; /* of the last refusal; "" without one */
 };
 
 /*
@@ -73,10 +76,11 @@ int64_t postgres_integer(const PGresult *row, int field);
 int64_t postgres_time(const PGresult *row, int field);
 
 /*
- * COPY … FROM STDIN (FORMAT binary): begin, any number of pieces, end. The end does not
- * wait: the server works on these rows while the caller makes the next ones. What became
- * of them is what settle answers (SQL_DONE when there is none), or else the next call of
- * any kind, which in case of a refusal does nothing more.
+ * COPY … FROM STDIN (FORMAT binary): begin, any number of pieces of whole rows, end. The
+ * format's header and trailer are sent by begin and end. The server works on the rows while
+ * the caller makes the next ones, and the end does not wait for it. What became of them
+ * is what settle answers (SQL_DONE when there is no COPY), or else the next call of
+ * any kind, which in case of a refusal does nothing more. Both end a COPY that is open.
  */
 enum sql_class postgres_copy_begin(struct postgres *p, const char *sql, struct err *err) MUST_CHECK;
 enum sql_class postgres_copy_data(struct postgres *p, struct slice bytes, struct err *err)
@@ -84,12 +88,14 @@ enum sql_class postgres_copy_data(struct postgres *p, struct slice bytes, struct
 enum sql_class postgres_copy_end(struct postgres *p, struct err *err) MUST_CHECK;
 enum sql_class postgres_copy_settle(struct postgres *p, struct err *err) MUST_CHECK;
 
-/* The pieces of COPY's binary format (PostgreSQL manual, "COPY", File Formats). */
-void postgres_put_header(struct buf *b);
+/* A whole COPY of rows that are there: begin, data, end. Without rows: nothing. */
+enum sql_class postgres_copy_rows(struct postgres *p, const char *sql, struct slice rows,
+                                  struct err *err) MUST_CHECK;
+
+/* A row in COPY's binary format (PostgreSQL manual, "COPY", File Formats). */
 void postgres_put_row(struct buf *b, size_t n_columns);
 void postgres_put_null(struct buf *b);
 void postgres_put_bytes(struct buf *b, struct slice bytes);
 void postgres_put_integer(struct buf *b, int64_t n);
 void postgres_put_time(struct buf *b, int64_t us);
 void postgres_put_date(struct buf *b, int64_t days); /* since 1970 */
-void postgres_put_trailer(struct buf *b);

@@ -16,14 +16,13 @@
 
 #include "collector/base/clock.h"
 #include "collector/base/mem.h"
-#include "collector/sql/postgres.h"
 #include "sinks/postgres.h"
+#include "sinks/postgres_rows.h"
 #include "sinks/rows.h"
 #include "tests/bench/events.h"
 
 enum { RUNS = 5, BATCH = 8192, TABLE_BYTES = 1 << 30, US_PER_SECOND = 1000000 };
 
-static const int64_t US_PER_DAY = 86400 * INT64_C(1000000);
 static const double TARGET = 0.85;
 
 enum way { WAY_DRIVER, WAY_BARE, WAY_ONE_COPY, WAY_COUNT };
@@ -74,40 +73,16 @@ static void run_sql(PGconn *conn, const char *sql)
 
 /* ---- Rows made ready --------------------------------------------------------------- */
 
-static void put_cell(struct buf *out, const struct cell *c)
-{
-    switch (c->kind) {
-    case CELL_NULL:
-        postgres_put_null(out);
-        break;
-    case CELL_TEXT:
-    case CELL_BYTES:
-        postgres_put_bytes(out, c->text);
-        break;
-    case CELL_INTEGER:
-        postgres_put_integer(out, c->number);
-        break;
-    case CELL_TIME:
-        postgres_put_time(out, c->number);
-        break;
-    }
-}
-
 static enum sink_result keep_row(void *ctx, const struct row *row, struct err *err)
 {
     struct ready *r = ctx;
-    struct buf *out = &r->copy[row->table];
     int64_t time_us = 0;
 
     (void)err;
     for (size_t i = 0; i < table_shapes[row->table].n_columns; i++) {
         time_us = row->cells[i].kind == CELL_TIME ? row->cells[i].number : time_us;
     }
-    postgres_put_row(out, table_shapes[row->table].n_columns + 1);
-    postgres_put_date(out, time_us / US_PER_DAY);
-    for (size_t i = 0; i < table_shapes[row->table].n_columns; i++) {
-        put_cell(out, &row->cells[i]);
-    }
+    postgres_rows_put(row, time_us / CLOCK_DAY_US, &r->copy[row->table]);
     r->n_rows++;
     return SINK_OK;
 }
@@ -154,25 +129,16 @@ static void put(PGconn *conn, struct slice bytes)
 static void bare_copy(PGconn *conn, enum table t, struct slice rows)
 {
     CLEANUP(buf_done) struct buf sql;
-    CLEANUP(buf_done) struct buf ends;
 
     if (rows.len == 0) {
         return;
     }
     buf_init(&sql, 4096);
-    buf_init(&ends, 64);
-    buf_addf(&sql, "COPY %s (day", table_shapes[t].name);
-    for (size_t i = 0; i < table_shapes[t].n_columns; i++) {
-        buf_addf(&sql, ", %s", table_shapes[t].columns[i]);
-    }
-    buf_add(&sql, SLICE(") FROM STDIN (FORMAT binary)"));
+    postgres_rows_sql(t, &sql);
     run_sql(conn, buf_cstr(&sql));
-    postgres_put_header(&ends);
-    put(conn, buf_slice(&ends));
+    put(conn, SLICE("PGCOPY\n\377\r\n\0\0\0\0\0\0\0\0\0"));
     put(conn, rows);
-    buf_clear(&ends);
-    postgres_put_trailer(&ends);
-    put(conn, buf_slice(&ends));
+    put(conn, SLICE("\377\377"));
     if (PQputCopyEnd(conn, NULL) != 1) {
         fail(conn, "copy");
     }

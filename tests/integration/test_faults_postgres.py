@@ -331,6 +331,44 @@ def test_retention_drops_whole_days_and_says_so_in_a_record(state, postgres, dbn
     assert names == ["0"]
 
 
+def test_a_day_that_somebody_drops_while_ship_runs_is_made_anew(state, postgres, dbname):
+    with Ship(state) as ship:
+        journal, _, last = state.fill(100)
+        state.wait_shipped("postgres", journal, last)
+        assert postgres.psql("SELECT hooktrail_drop_day(current_date + 1)", dbname) != ["0"]
+        _, first, last = state.fill(1000)
+        state.wait_shipped("postgres", journal, last)
+        ship.stop()
+    assert "no partition" in state.log_text() and "made anew" in state.log_text()
+    assert "until somebody acts" not in state.log_text() and state.letters() == []
+    assert_stored_once(postgres, dbname, [r for r in state.records()
+                                          if r.journal == journal and r.seq >= first])
+
+
+def test_a_constraint_of_somebody_else_stops_the_sink_and_is_told(state, postgres, dbname):
+    state.ship_once()
+    postgres.psql("ALTER TABLE tool_execution ADD CONSTRAINT mine CHECK (seq < 50)", dbname)
+    journal, _, last = state.fill(100)
+    with Ship(state) as ship:
+        wait_for(lambda: state.told("postgres").get("state") == "broken", why=state.log_tail)
+        assert "mine" in state.told("postgres")["error"]
+        ship.stop()
+    postgres.psql("ALTER TABLE tool_execution DROP CONSTRAINT mine", dbname)
+    with Ship(state) as ship:
+        arrives(state, postgres, dbname, journal, last)
+        ship.stop()
+
+
+def test_one_batch_holds_records_of_several_days(state, postgres, dbname):
+    for days in (3, 0, 2):
+        journal, _, last = state.fill(50, days=days)
+    state.ship_once()
+    days = postgres.psql("SELECT current_date - day, count(*) FROM tool_execution GROUP BY day "
+                         "ORDER BY day", dbname)
+    assert [d.split("|")[0] for d in days] == ["3", "2", "0"]
+    arrives(state, postgres, dbname, journal, last)
+
+
 def state_dsn(state):
     import yaml
 
