@@ -88,7 +88,8 @@ def watch_program(args, count, n, env=None):
             seconds = time.monotonic() - start
             log.seek(0)
             if p.poll() is not None:
-                raise RuntimeError(f"{args[0]} ended: {log.read().decode()[-2000:]}")
+                said = log.read().decode(errors="replace").strip().splitlines()
+                raise Skip(f"{args[0]} ended: {said[0] if said else f'status {p.returncode}'}")
             stat = pathlib.Path(f"/proc/{p.pid}/stat").read_text().rsplit(")", 1)[1].split()
             status = pathlib.Path(f"/proc/{p.pid}/status").read_text()
         finally:
