@@ -6,6 +6,7 @@ import pathlib
 import re
 import signal
 import subprocess
+import time
 from collections import namedtuple
 
 import yaml
