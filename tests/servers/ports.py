@@ -1,13 +1,34 @@
 """Free loopback ports for servers that a test starts, and waiting for those."""
+import random
 import socket
 import time
 
 
-def free_port():
-    """A TCP port of 127.0.0.1 that nobody listens on now."""
+LOWEST = 10_000
+_given = set()
+
+
+def _can_bind(port):
     with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+        try:
+            s.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
+
+
+def free_port():
+    """
+    A TCP port of 127.0.0.1 that nobody listens on now, and none that the kernel gives to
+    connections: a server that is stopped for a while must find it free again.
+    """
+    with open("/proc/sys/net/ipv4/ip_local_port_range") as f:
+        end = int(f.read().split()[0])
+    while True:
+        port = random.randrange(LOWEST, max(end, 2 * LOWEST))
+        if port not in _given and _can_bind(port):
+            _given.add(port)
+            return port
 
 
 def wait_until(condition, seconds):
