@@ -264,6 +264,13 @@ static struct slice last_line(struct slice text, bool *ret_whole)
     return text;
 }
 
+/* The same record; what is none has no sequence, and its error says where it was. */
+static bool is_same(const struct deadletter *a, const struct deadletter *b)
+{
+    return a->seq == b->seq && slice_equal(a->journal, b->journal) &&
+           (a->seq > 0 || slice_equal(a->error, b->error));
+}
+
 /* Is d the last letter there? *ret_whole false: a crash left half a line. */
 static bool is_last(const struct place *p, const struct deadletter *d, bool *ret_last,
                     bool *ret_whole, struct err *err)
@@ -277,8 +284,8 @@ static bool is_last(const struct place *p, const struct deadletter *d, bool *ret
     if (!read_file(p, -2 * (off_t)LINE_MAX_BYTES, &tail, err)) {
         return false;
     }
-    *ret_last = parse_line(last_line(buf_slice(&tail), ret_whole), &arena, &last) &&
-                last.seq == d->seq && slice_equal(last.journal, d->journal);
+    *ret_last =
+        parse_line(last_line(buf_slice(&tail), ret_whole), &arena, &last) && is_same(&last, d);
     return true;
 }
 

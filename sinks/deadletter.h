@@ -21,7 +21,7 @@
 
 struct deadletter {
     struct slice journal;
-    uint64_t seq;
+    uint64_t seq; /* 0: no record of ours; then the error says where it comes from */
     enum record_type type;
     struct slice error; /* what the sink said */
     int64_t time_us;    /* of the last attempt */

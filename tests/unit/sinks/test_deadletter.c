@@ -128,6 +128,31 @@ static void the_last_letter_is_not_repeated(void **state)
     assert_int_equal(walk(&s, false).kept, 2);
 }
 
+static enum deadletter_fate keep(void *ctx, struct deadletter *d)
+{
+    (void)ctx;
+    (void)d;
+    return DEADLETTER_KEEP;
+}
+
+/* What is no record has no sequence that tells one from the next: where it was does. */
+static void letters_without_a_sequence_are_told_apart_by_their_error(void **state)
+{
+    (void)state;
+    static const struct slice errors[] = { SLICE("at 1"), SLICE("at 2"), SLICE("at 2") };
+    struct deadletter_count count;
+    struct err err = { 0 };
+
+    for (size_t i = 0; i < COUNT_OF(errors); i++) {
+        struct deadletter d = letter(0, SLICE("{}"));
+
+        d.error = errors[i];
+        assert_true(deadletter_append(fake_folder_path(), "x", &d, &err));
+    }
+    assert_true(deadletter_walk(fake_folder_path(), "x", false, keep, NULL, &count, &err));
+    assert_int_equal(count.kept, 2);
+}
+
 static void a_torn_line_is_kept_and_ends_before_the_next(void **state)
 {
     (void)state;
@@ -185,6 +210,7 @@ int main(void)
         TEST(what_is_no_json_or_would_break_the_line_is_kept_as_digits),
         TEST(a_record_as_deep_as_may_be_is_kept_as_digits),
         TEST(the_last_letter_is_not_repeated),
+        TEST(letters_without_a_sequence_are_told_apart_by_their_error),
         TEST(a_torn_line_is_kept_and_ends_before_the_next),
         TEST(a_walk_that_only_looks_changes_nothing),
         TEST(the_sinks_that_have_letters_are_listed),
