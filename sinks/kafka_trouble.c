@@ -45,6 +45,7 @@ void kafka_trouble_listen(struct kafka_trouble *t, rd_kafka_conf_t *conf)
 void kafka_trouble_clear(struct kafka_trouble *t)
 {
     t->text[0] = '\0';
+    t->down = false;
     t->lasting = false;
     t->certificate = X509_V_OK;
 }
@@ -107,6 +108,7 @@ void kafka_trouble_note(struct kafka_trouble *t, rd_kafka_resp_err_t code, const
     struct slice place;
     struct slice words = without_details(reason, &place);
 
+    t->down = t->down || code == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN;
     /* That all brokers are down says less than why. */
     if (t->text[0] && (code == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN || (t->lasting && !lasting))) {
         return;

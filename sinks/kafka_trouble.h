@@ -17,6 +17,7 @@
 
 struct kafka_trouble {
     char text[ERR_TEXT_SIZE]; /* "": none since it was last cleared */
+    bool down;                /* no broker can be reached */
     bool lasting;             /* credentials, a certificate: trying again cannot help */
     _Atomic int
         certificate; /* why the broker's was refused last, as OpenSSL counts; 0: it was not */

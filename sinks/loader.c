@@ -1,5 +1,6 @@
 #include "sinks/loader.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,7 +9,9 @@
 #include "collector/base/mem.h"
 #include "sinks/backoff.h"
 #include "sinks/kafka_message.h"
+#include "sinks/kafka_trouble.h"
 #include "sinks/loader_batch.h"
+#include "sinks/positions.h"
 
 enum {
     GATHER_MS = 500, /* how long a batch is gathered before it is committed as it is */
@@ -29,6 +32,8 @@ struct loader {
     bool asked;          /* the group has given us partitions (perhaps none) */
     int64_t progress_ms; /* monotonic: something was loaded, or nothing was to load */
     char told[ERR_TEXT_SIZE];
+    struct kafka_trouble kafka;
+    struct positions state; /* what `status` shows of us */
 };
 
 /* ---- The group ---------------------------------------------------------------------- */
@@ -37,7 +42,7 @@ struct loader {
 static void on_rebalance(rd_kafka_t *rk, rd_kafka_resp_err_t code,
                          rd_kafka_topic_partition_list_t *list, void *opaque)
 {
-    struct loader *l = opaque;
+    struct loader *l = CONTAINER_OF((struct kafka_trouble *)opaque, struct loader, kafka);
 
     loader_batch_clear(&l->batch);
     l->batch.n_places = 0;
@@ -65,37 +70,65 @@ static void tell_anew(const struct loader_place *place, int64_t ends_at)
               log_i64("stood_at", place->next_offset), log_i64("ends_at", ends_at));
 }
 
+static void tell_lost(struct loader *l, const struct loader_place *place, int64_t offsets)
+{
+    l->batch.count.lost += (uint64_t)offsets;
+    log_error("the topic's retention removed messages before they were loaded",
+              log_str("topic", place->topic), log_i64("partition", place->partition),
+              log_i64("offsets", offsets));
+}
+
+/* The place is not there, or of another topic: on from where that begins, which is told once. */
+static enum sink_result begin_at(struct loader *l, struct loader_place *place, int64_t low,
+                                 int64_t high, struct err *err)
+{
+    bool shorter = place->next_offset > high;
+    int64_t from = shorter || place->anew || place->next_offset < 0 ? 0 : place->next_offset;
+
+    if (shorter) {
+        tell_anew(place, high);
+    }
+
+    enum sink_result result = loader_batch_move(&l->batch, place, low, err);
+
+    if (result != SINK_OK) {
+        return result;
+    }
+    place->anew = false;
+    if (from < low) {
+        tell_lost(l, place, low - from);
+    }
+    return SINK_OK;
+}
+
 /*
  * Where to go on: at the last message that was committed, which is read again and must
  * be one that the database knows. A topic that was made anew may have grown beyond it.
  */
-static int64_t start_of(struct loader *l, struct loader_place *place)
+static enum sink_result start_of(struct loader *l, struct loader_place *place, int64_t *ret,
+                                 struct err *err)
 {
+    char what[sizeof(place->topic) + 32];
     int64_t low = 0;
     int64_t high = 0;
+    rd_kafka_resp_err_t code = rd_kafka_query_watermark_offsets(
+        l->rk, place->topic, place->partition, &low, &high, (int)l->o->timeout_ms);
 
     place->proof = -1;
-    if (place->next_offset < 0 || place->anew) {
-        return RD_KAFKA_OFFSET_BEGINNING;
+    if (code) {
+        (void)snprintf(what, sizeof(what), "kafka: %s/%d", place->topic, place->partition);
+        (void)kafka_trouble_fail(&l->kafka, code, what, err);
+        return SINK_RETRY;
     }
-    if (rd_kafka_query_watermark_offsets(l->rk, place->topic, place->partition, &low, &high,
-                                         (int)l->o->timeout_ms)) {
-        return place->next_offset;
+    *ret = low;
+    if (place->next_offset < low ? low > 0 : place->anew || place->next_offset > high) {
+        return begin_at(l, place, low, high, err);
     }
-    if (place->next_offset > high) {
-        tell_anew(place, high);
-        return RD_KAFKA_OFFSET_BEGINNING;
+    if (place->next_offset > low) {
+        place->proof = place->next_offset - 1;
+        *ret = place->proof;
     }
-    if (place->next_offset < low) {
-        log_error("the topic's retention removed messages before they were loaded",
-                  log_str("topic", place->topic), log_i64("partition", place->partition),
-                  log_i64("messages", low - place->next_offset));
-    }
-    if (place->next_offset <= low) {
-        return low;
-    }
-    place->proof = place->next_offset - 1;
-    return place->proof;
+    return SINK_OK;
 }
 
 /* Take the partitions, each where the database says. */
@@ -110,13 +143,19 @@ static enum sink_result place_all(struct loader *l, struct err *err)
     rd_kafka_topic_partition_list_t *list =
         rd_kafka_topic_partition_list_new((int)l->batch.n_places + 1);
 
-    for (size_t i = 0; i < l->batch.n_places; i++) {
+    for (size_t i = 0; result == SINK_OK && i < l->batch.n_places; i++) {
         struct loader_place *place = &l->batch.places[i];
+        int64_t offset = 0;
 
         place->at_end = false;
-        rd_kafka_topic_partition_list_add(list, place->topic, place->partition)->offset =
-            start_of(l, place);
+        result = start_of(l, place, &offset, err);
+        rd_kafka_topic_partition_list_add(list, place->topic, place->partition)->offset = offset;
     }
+    if (result != SINK_OK) {
+        rd_kafka_topic_partition_list_destroy(list);
+        return result;
+    }
+    kafka_trouble_clear(&l->kafka); /* the brokers have answered */
 
     rd_kafka_resp_err_t code = rd_kafka_assign(l->rk, list);
 
@@ -153,6 +192,13 @@ static void take(struct loader *l, rd_kafka_message_t *m)
         m->rkt ? loader_place_of(b, rd_kafka_topic_name(m->rkt), m->partition) : NULL;
     bool is_end = m->err == RD_KAFKA_RESP_ERR__PARTITION_EOF;
 
+    if (!m->err || is_end) {
+        kafka_trouble_clear(&l->kafka);
+    } else if (m->err == RD_KAFKA_RESP_ERR__AUTO_OFFSET_RESET) {
+        l->placed = false; /* its offset is not there any more: who places it tells why */
+    } else {
+        log_warn("Kafka cannot be read, will retry", log_str("err", rd_kafka_message_errstr(m)));
+    }
     if (place && place->proof >= 0 && (!m->err || is_end)) {
         prove(l, place, m);
         rd_kafka_message_destroy(m);
@@ -160,9 +206,6 @@ static void take(struct loader *l, rd_kafka_message_t *m)
     }
     if (place && is_end) {
         place->at_end = true;
-    }
-    if (m->err && !is_end) {
-        log_warn("Kafka cannot be read, will retry", log_str("err", rd_kafka_message_errstr(m)));
     }
     if (m->err || !place) {
         rd_kafka_message_destroy(m);
@@ -231,11 +274,24 @@ static void pause_and_poll(struct loader *l, int64_t pause_ms)
     }
 }
 
+/* For `status`, at most once a second unless `now`. A failure costs only what that shows. */
+static void show(struct loader *l, bool now)
+{
+    struct err err;
+
+    if (!positions_flush(&l->state, now, &err)) {
+        log_debug("state not written", log_str("err", err.text));
+    }
+}
+
 /* Told once an incident. */
 static void trouble(struct loader *l, const struct err *err)
 {
     int64_t pause_ms = backoff_fail(&l->backoff);
 
+    positions_set_state(
+        &l->state, err->code == ERR_INVALID ? SINK_STATE_BROKEN : SINK_STATE_RETRYING, err->text);
+    show(l, false);
     if (strcmp(l->told, err->text) != 0) {
         (void)snprintf(l->told, sizeof(l->told), "%s", err->text);
         log_warn("loading stands still, will retry", log_str("err", err->text));
@@ -248,10 +304,20 @@ static void trouble(struct loader *l, const struct err *err)
 static void well_again(struct loader *l)
 {
     backoff_reset(&l->backoff);
+    positions_set_state(&l->state, SINK_STATE_OK, "");
+    show(l, false);
     if (l->told[0]) {
         l->told[0] = '\0';
         log_info("loading goes on");
     }
+}
+
+/* Nothing can be read: we are not let in, or nobody is there. */
+static bool kafka_is_away(const struct loader *l)
+{
+    const struct kafka_trouble *t = &l->kafka;
+
+    return l->batch.n == 0 && t->text[0] && (t->down || t->lasting || !l->asked);
 }
 
 /* One round: connect, take places, read, commit. */
@@ -268,6 +334,10 @@ static enum sink_result round_of(struct loader *l, struct err *err)
         }
     }
     gather(l);
+    if (kafka_is_away(l)) {
+        (void)kafka_trouble_fail(&l->kafka, RD_KAFKA_RESP_ERR__TRANSPORT, "kafka", err);
+        return l->kafka.lasting ? SINK_BROKEN : SINK_DOWN;
+    }
     if (!l->placed) { /* rebalanced meanwhile */
         loader_batch_clear(&l->batch);
         return SINK_OK;
@@ -322,7 +392,7 @@ static bool open_consumer(struct loader *l, struct err *err)
                                   "enable.auto.commit",
                                   "false",
                                   "auto.offset.reset",
-                                  "earliest",
+                                  "error", /* where to go on is ours to decide */
                                   "partition.assignment.strategy",
                                   "range,roundrobin",
                                   NULL };
@@ -332,7 +402,7 @@ static bool open_consumer(struct loader *l, struct err *err)
         !kafka_conf_new(&l->set, extra, &conf, err)) {
         return false;
     }
-    rd_kafka_conf_set_opaque(conf, l);
+    kafka_trouble_listen(&l->kafka, conf);
     rd_kafka_conf_set_rebalance_cb(conf, on_rebalance);
     l->rk = kafka_new(RD_KAFKA_CONSUMER, conf, err);
     if (!l->rk) {
@@ -350,7 +420,17 @@ static void close_loader(struct loader *l)
         rd_kafka_destroy(l->rk);
     }
     loader_batch_done(&l->batch);
+    positions_done(&l->state);
     free(l);
+}
+
+/* Everything is configured, and there to be used. */
+static bool set_up(struct loader *l, struct err *err)
+{
+    if (!json_string_value(json_object_get(l->o->postgres, "dsn"))) {
+        return err_set(err, ERR_INVALID, "sinks.postgres.dsn: --source kafka needs it");
+    }
+    return positions_load(l->o->state_dir, "postgres", &l->state, err) && open_consumer(l, err);
 }
 
 static uint64_t settled(const struct loader_count *c)
@@ -366,6 +446,7 @@ static bool run_rounds(struct loader *l, struct err *err)
     l->progress_ms = clock_mono_ms();
     while (!stop_asked(l->o->stop)) {
         uint64_t before = settled(&l->batch.count);
+        uint64_t dead = l->batch.count.dead;
         struct err round_err;
 
         if (gives_up(l, result, err)) {
@@ -376,6 +457,7 @@ static bool run_rounds(struct loader *l, struct err *err)
             trouble(l, &round_err);
             continue;
         }
+        positions_count_dead(&l->state, l->batch.count.dead - dead);
         well_again(l);
         if (settled(&l->batch.count) > before) {
             l->progress_ms = clock_mono_ms();
@@ -395,13 +477,12 @@ bool loader_run(const struct loader_options *o, struct loader_count *ret, struct
     l->batch.o = o;
     l->backoff = (struct backoff){ .first_ms = FIRST_PAUSE_MS, .limit_ms = LIMIT_PAUSE_MS };
     arena_init(&l->batch.arena, LOADER_ARENA_BYTES);
-    if (!json_string_value(json_object_get(o->postgres, "dsn"))) {
-        close_loader(l);
-        return err_set(err, ERR_INVALID, "sinks.postgres.dsn: --source kafka needs it");
+
+    bool ran = set_up(l, err) && run_rounds(l, err);
+
+    if (l->rk) {
+        show(l, true);
     }
-
-    bool ran = open_consumer(l, err) && run_rounds(l, err);
-
     *ret = l->batch.count;
     close_loader(l);
     return ran;

@@ -11,6 +11,9 @@
  * by its journal and sequence, and dropped. `.hook_execution` is not read: its
  * rows are derived, as the sink does.
  *
+ * What retention removed unread is told, and counted; the stored offset moves past it,
+ * so that it is told once.
+ *
  * A rebalance drops what was read and not committed; whoever gets the partition
  * reads it again. While PostgreSQL is away nothing is read, and the group is kept.
  */
@@ -36,12 +39,13 @@ struct loader_count {
     uint64_t loaded;  /* records that are now in the database */
     uint64_t dropped; /* resends of records that were there */
     uint64_t dead;    /* refused for good */
+    uint64_t lost;    /* offsets that retention removed before they were loaded */
 };
 
 /*
- * Run until it is told to stop, or everything is loaded (`once`). Unreachable servers
- * are waited for, and logged. False (err): the settings are unusable, or a single run
- * gave up.
+ * Run until it is told to stop, or everything is loaded (`once`). What stands in the way
+ * is waited for, logged, and told in STATE/sinks/postgres.positions.json. False (err): the
+ * settings are unusable, or a single run gave up.
  */
 bool loader_run(const struct loader_options *o, struct loader_count *ret, struct err *err)
     MUST_CHECK;

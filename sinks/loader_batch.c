@@ -114,6 +114,14 @@ static struct slice header(const rd_kafka_message_t *m, const char *name)
     return (struct slice){ .ptr = value, .len = len };
 }
 
+/* What a message says of its place in its journal; false when that is nothing. */
+static bool read_place(const rd_kafka_message_t *m, struct slice *ret_journal, uint64_t *ret_seq)
+{
+    *ret_journal = header(m, "journal");
+    return id_valid(*ret_journal) && slice_to_u64(header(m, "seq"), ret_seq) && *ret_seq > 0 &&
+           *ret_seq <= INT64_MAX;
+}
+
 static bool read_message(struct loader_batch *b, const rd_kafka_message_t *m, struct letter *ret,
                          struct err *err)
 {
@@ -121,10 +129,10 @@ static bool read_message(struct loader_batch *b, const rd_kafka_message_t *m, st
                                    { .ptr = m->payload, .len = m->len } };
     struct record_head head;
 
-    *ret = (struct letter){ .journal = header(m, "journal") };
+    *ret = (struct letter){ 0 };
     ret->record.json = parts[1];
     ret->record.leaf = digest_of_parts(parts, 2);
-    if (ret->journal.len == 0 || !slice_to_u64(header(m, "seq"), &ret->record.seq)) {
+    if (!read_place(m, &ret->journal, &ret->record.seq)) {
         return err_set(err, ERR_INVALID, "the message has no journal and seq in its headers");
     }
     arena_clear(&b->arena);
@@ -136,13 +144,6 @@ static bool read_message(struct loader_batch *b, const rd_kafka_message_t *m, st
 }
 
 /* ---- The last sequences --------------------------------------------------------------- */
-
-/* What a message says of its place in its journal; false when that is nothing. */
-static bool read_place(const rd_kafka_message_t *m, struct slice *ret_journal, uint64_t *ret_seq)
-{
-    *ret_journal = header(m, "journal");
-    return id_valid(*ret_journal) && slice_to_u64(header(m, "seq"), ret_seq);
-}
 
 bool loader_batch_knows(struct loader_batch *b, const struct loader_place *place,
                         const rd_kafka_message_t *m)
@@ -229,16 +230,17 @@ static enum sink_result look(struct loader_batch *b, struct loader_mark *mark, s
                : postgres_batch_list(b->db, &range, keep_seen, &mark->seen, err);
 }
 
-static enum sink_result add_message(struct loader_batch *b, const rd_kafka_message_t *m,
-                                    struct loader_marks *marks, struct loader_count *count,
-                                    struct err *err)
+static enum sink_result add_message(struct loader_batch *b, size_t i, struct loader_marks *marks,
+                                    struct loader_count *count, struct err *err)
 {
+    const rd_kafka_message_t *m = b->messages[i];
     const struct loader_place *place =
         loader_place_of(b, rd_kafka_topic_name(m->rkt), m->partition);
     struct loader_mark *mark;
     struct letter l;
 
     if (!read_message(b, m, &l, err)) {
+        b->unreadable = i;
         return SINK_REJECT;
     }
 
@@ -290,6 +292,19 @@ static enum sink_result move_offset(struct loader_batch *b, const struct loader_
     return class == SQL_DATA ? SINK_BROKEN : sql_result(class);
 }
 
+enum sink_result loader_batch_move(struct loader_batch *b, struct loader_place *place, int64_t to,
+                                   struct err *err)
+{
+    enum sink_result result;
+
+    postgres_arm(b->db->db);
+    result = move_offset(b, place, to, err);
+    if (result == SINK_OK) {
+        place->next_offset = to;
+    }
+    return result;
+}
+
 /* Places in use by messages from..to, each with where it will stand. */
 static enum sink_result move_offsets(struct loader_batch *b, size_t from, size_t to,
                                      struct err *err)
@@ -325,7 +340,6 @@ static void remember_offsets(struct loader_batch *b)
     for (size_t i = 0; i < b->n_places; i++) {
         if (b->places[i].read_to >= 0) {
             b->places[i].next_offset = b->places[i].read_to;
-            b->places[i].anew = false;
         }
     }
 }
@@ -345,7 +359,7 @@ static enum sink_result commit_range(struct loader_batch *b, size_t from, size_t
     }
     for (size_t i = from; result == SINK_OK && i < to; i++) {
         result = skip ? pass_over(b, b->messages[i], &marks, err)
-                      : add_message(b, b->messages[i], &marks, &count, err);
+                      : add_message(b, i, &marks, &count, err);
     }
     if (result == SINK_OK) {
         result = loader_marks_write(&marks, err);
@@ -367,28 +381,27 @@ static enum sink_result commit_range(struct loader_batch *b, size_t from, size_t
 static enum sink_result bury(struct loader_batch *b, size_t i, struct err *err)
 {
     const rd_kafka_message_t *m = b->messages[i];
-    struct slice journal = header(m, "journal");
+    struct letter l;
+    struct err why;
+    struct err ignored; /* a message that cannot be read has no type, and that is why it is here */
+    bool readable = read_message(b, m, &l, &ignored);
     struct deadletter d = {
-        .journal = journal,
-        .error = slice_from_cstr(err->text),
+        .journal = header(m, "journal"),
+        .seq = readable ? l.record.seq : 0,
+        .type = readable ? l.record.type : RECORD_NONE,
         .time_us = clock_now_us(),
         .attempts = 1,
         .record = { .ptr = m->payload, .len = m->len },
     };
-    struct letter l;
-    struct err why = *err;
-    struct err ignored; /* a message that cannot be read has no type, and that is why it is here */
 
-    if (read_message(b, m, &l, &ignored)) {
-        d.type = l.record.type;
-        d.seq = l.record.seq;
-    }
+    (void)err_set(&why, err->code, "%s/%d at offset %lld: %s", rd_kafka_topic_name(m->rkt),
+                  m->partition, (long long)m->offset, err->text);
+    d.error = slice_from_cstr(why.text);
     if (!deadletter_append(b->o->state_dir, "postgres", &d, err)) {
         return SINK_RETRY;
     }
     log_error("record refused for good, kept as a dead letter", log_str("sink", "postgres"),
-              log_str("topic", rd_kafka_topic_name(m->rkt)), log_i64("partition", m->partition),
-              log_i64("offset", m->offset), log_str("err", why.text));
+              log_str("err", why.text));
     b->count.dead++;
     return commit_range(b, i, i + 1, true, err);
 }
@@ -406,20 +419,49 @@ static enum sink_result commit_once(struct loader_batch *b, size_t from, size_t 
     return result;
 }
 
-static enum sink_result commit_some(struct loader_batch *b, size_t from, size_t to, struct err *err)
-{
-    enum sink_result result = commit_once(b, from, to, err);
-    size_t middle = from + (to - from) / 2;
-    bool has_both = result == SINK_BROKEN && b->doubled; /* a record and its resend */
+static enum sink_result commit_some(struct loader_batch *b, size_t from, size_t to,
+                                    struct err *err);
 
-    if (result != SINK_REJECT && !has_both) {
+/* What is before the message that cannot be read, and that one into the dead letters. */
+static enum sink_result commit_and_bury(struct loader_batch *b, size_t from, size_t at,
+                                        struct err *err)
+{
+    struct err why = *err;
+    enum sink_result result = commit_some(b, from, at, err);
+
+    if (result != SINK_OK) {
         return result;
     }
-    if (to - from == 1) {
-        return has_both ? result : bury(b, from, err);
+    *err = why;
+    return bury(b, at, err);
+}
+
+static enum sink_result commit_some(struct loader_batch *b, size_t from, size_t to, struct err *err)
+{
+    enum sink_result result = SINK_OK;
+
+    while (result == SINK_OK && from < to) {
+        size_t middle = from + (to - from) / 2;
+
+        b->unreadable = LOADER_BATCH;
+        result = commit_once(b, from, to, err);
+
+        bool has_both = result == SINK_BROKEN && b->doubled; /* a record and its resend */
+
+        if ((result != SINK_REJECT && !has_both) || (has_both && to - from == 1)) {
+            return result;
+        }
+        if (b->unreadable < LOADER_BATCH) {
+            middle = b->unreadable + 1;
+            result = commit_and_bury(b, from, b->unreadable, err);
+        } else if (to - from == 1) {
+            return bury(b, from, err);
+        } else {
+            result = commit_some(b, from, middle, err);
+        }
+        from = middle;
     }
-    result = commit_some(b, from, middle, err);
-    return result == SINK_OK ? commit_some(b, middle, to, err) : result;
+    return result;
 }
 
 enum sink_result loader_batch_commit(struct loader_batch *b, struct err *err)

@@ -1,6 +1,7 @@
 /*
  * loader_batch: what a loader has read and not committed yet, and how it is
- * committed: all of it, or, where a record is refused, in halves.
+ * committed: all of it; where the database refuses a record, in halves; where a message
+ * is no record of ours, what is before it and what is behind it.
  * Thread: the loader's.
  */
 #pragma once
@@ -23,7 +24,7 @@ struct loader_place {
     int64_t next_offset; /* committed in the database */
     int64_t read_to;     /* behind the last message of the batch */
     int64_t proof;       /* the last message that was committed is here, and is read again; or -1 */
-    bool anew;           /* it was not: until the next commit this is read from its beginning */
+    bool anew;           /* it was not: this is to be read from its beginning */
     bool at_end;
 };
 
@@ -37,6 +38,7 @@ struct loader_batch {
     size_t n_places;
     struct arena arena;
     struct loader_count count;
+    size_t unreadable; /* index of a message that is no record of ours; LOADER_BATCH: none met */
     bool doubled;      /* the last transaction failed over a row that is there already */
     bool looks_at_all; /* whatever comes may be there already, also what is above the last sequence
                         */
@@ -57,6 +59,10 @@ enum sink_result loader_batch_ask(struct loader_batch *b, struct err *err) MUST_
  */
 bool loader_batch_knows(struct loader_batch *b, const struct loader_place *place,
                         const rd_kafka_message_t *m);
+
+/* Let a place go on elsewhere than the database says. */
+enum sink_result loader_batch_move(struct loader_batch *b, struct loader_place *place, int64_t to,
+                                   struct err *err) MUST_CHECK;
 
 /*
  * Commit everything; on SINK_OK the batch is empty. A record that is refused for good

@@ -258,7 +258,7 @@ static int load_from_kafka(const struct cli *cli, const struct config *c, bool o
 
     log_info("loaded", log_i64("records", (int64_t)l.count.loaded),
              log_i64("resends_dropped", (int64_t)l.count.dropped),
-             log_i64("dead", (int64_t)l.count.dead));
+             log_i64("dead", (int64_t)l.count.dead), log_i64("lost", (int64_t)l.count.lost));
     return ran ? CLI_DONE : cli_fail(cli, &err);
 }
 

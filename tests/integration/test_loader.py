@@ -1,11 +1,15 @@
 """`hooktrail ship --source kafka`: from the topics into PostgreSQL, each record once."""
 import itertools
 import random
+import signal
 import subprocess
+import time
 
 import pytest
 
-from tests.integration.shipping import (LONG, STORED, Ship, State, assert_stored_once, wait_for)
+from tests.integration.shipping import (LONG, STORED, Ship, State, assert_stored_once, read_topic,
+                                        wait_for)
+from tests.servers.kafka import PASSWORD, USER
 
 TIMES = 10 if LONG else 3  # a loader is killed
 
@@ -186,6 +190,140 @@ def test_a_record_that_is_refused_is_a_dead_letter_and_a_letter_sent_late_is_loa
     resend(source)
     load_once(sink)
     assert_stored_once(postgres, dbname, records)
+
+
+def test_messages_that_are_not_ours_are_dead_letters_and_all_others_are_loaded(
+        producer, loader, kafka, postgres, dbname):
+    """Without headers, no JSON, of no record, a tombstone, a sequence that no journal reaches."""
+    source, sink = producer(), loader()
+    journal, _, _ = source.fill(500)
+    source.ship_once()
+    headers = ["-H", f"journal={journal}", "-H", "seq=7"]
+    foreign = [([], "{}"), (headers, "no json"), (headers, '{"type":"poem"}'), (headers, None),
+               (["-H", "journal=\udcff\udcfe", "-H", "seq=8"], "[]"),
+               (["-H", f"journal={journal}", "-H", "seq=9223372036854775808"], "{}")]
+    for extra, value in foreign:
+        subprocess.run(["kcat", "-P", "-b", kafka.bootstrap, "-t", f"{dbname}.tool_execution", "-K",
+                        "|", "-Z", *extra], input=f"k|{value or ''}\n".encode(), check=True,
+                       timeout=30)
+    source.fill(500)
+    source.ship_once()
+    load_once(sink)
+    assert_stored_once(postgres, dbname, records_of(source, journal))
+    letters = sink.letters()
+    assert len(letters) == len(foreign) and {d["sink"] for d in letters} == {"postgres"}
+    assert "dead=0" in load_once(sink)
+    assert sink.told("postgres")["dead"] == len(foreign)
+    assert sink.run("deadletter", "drop", "--all").returncode == 0
+    assert sink.letters() == []
+
+
+def trim(live, kafka, topic):
+    """Remove all that is there, as retention does; how many messages those are."""
+    messages = read_topic(kafka, topic)
+    ends = {}
+    for m in messages:
+        ends[m.partition] = m.offset + 1
+    for partition, end in ends.items():
+        subprocess.run([live("live_kafka_topic"), kafka.bootstrap, "trim", topic, str(partition),
+                        str(end)], check=True)
+    return messages
+
+
+def test_what_retention_removed_unread_is_told_once_and_counted(producer, loader, live, kafka,
+                                                                postgres, dbname):
+    source, sink = producer(), loader()
+    journal, _, _ = source.fill(900)
+    source.ship_once()
+    load_once(sink)
+    source.fill(300)
+    source.ship_once()
+    topic = f"{dbname}.tool_execution"
+    before = stored(postgres, dbname)
+    unread = sum(m.seq > 900 for m in trim(live, kafka, topic))
+    said = load_once(sink)
+    assert "retention removed messages before they were loaded" in said
+    assert f"lost={unread}" in said
+    source.fill(300)
+    source.ship_once()
+    said = load_once(sink)
+    assert "retention removed" not in said and "lost=0" in said
+    after = len(records_of(source, journal)) - unread
+    assert stored(postgres, dbname) == after > before
+
+
+def test_a_loader_that_runs_notices_what_retention_removed_before_it(producer, loader, live, kafka,
+                                                                     postgres, dbname):
+    source, sink = producer(), loader()
+    journal, _, _ = source.fill(300)
+    source.ship_once()
+    with Ship(sink, "--source", "kafka") as running:
+        wait_for(lambda: stored(postgres, dbname) == len(records_of(source, journal)), 60,
+                 sink.log_tail)
+        running.process.send_signal(signal.SIGSTOP)
+        time.sleep(1)  # what it has asked the broker for is answered: nothing
+        source.fill(300)
+        source.ship_once()
+        unread = sum(m.seq > 300 for m in trim(live, kafka, f"{dbname}.tool_execution"))
+        running.process.send_signal(signal.SIGCONT)
+        wait_for(lambda: "retention removed" in sink.log_text(), 60, sink.log_tail)
+        source.fill(300)
+        source.ship_once()
+        wait_for(lambda: stored(postgres, dbname) == len(records_of(source, journal)) - unread, 60,
+                 sink.log_tail)
+        running.stop()
+    assert f"lost={unread}" in sink.log_text()
+
+
+def test_messages_of_a_transaction_that_was_given_up_are_not_loaded(producer, loader, postgres, kafka,
+                                                                    dbname):
+    def given_up():
+        name = f"{dbname}.tool_execution"
+        return len(read_topic(kafka, name, "read_uncommitted")) > len(read_topic(kafka, name))
+
+    source, sink = producer("exactly-once"), loader()
+    journal, _, _ = source.fill(3000)
+    source.ship_once()
+    with Ship(source) as ship:
+        for _ in range(20):
+            source.fill(3000)
+            time.sleep(random.uniform(0.1, 0.5))
+            ship.kill_and_restart()
+            if given_up():
+                break
+    source.ship_once()
+    assert given_up()
+    load_once(sink)
+    assert_stored_once(postgres, dbname, records_of(source, journal))
+
+
+def test_a_loader_that_is_refused_says_so_and_loads_all_after_the_mend(producer, loader, kafka,
+                                                                       postgres, dbname):
+    source, sink = producer(), loader()
+    journal, _, _ = source.fill(300)
+    source.ship_once()
+    good = into(kafka, dbname, "at-least-once")
+    sasl = {"bootstrap.servers": kafka.sasl, "security.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanisms": "PLAIN", "sasl.username": USER}
+    refusals = [
+        ({**good["properties"], **sasl, "sasl.password": "n0t-r1ght"}, dbname,
+         "Invalid username or password"),
+        (good["properties"], "no_such_database", "no_such_database"),
+    ]
+    for properties, name, words in refusals:
+        sink.sinks(kafka={**good, "properties": properties}, postgres={"dsn": postgres.dsn(name)})
+        done = sink.run("ship", "--source", "kafka", "--once", timeout=60)
+        assert done.returncode == 3 and words in done.stderr, done
+        told = sink.told("postgres")
+        assert told["state"] == "broken" and words in told["error"]
+        assert words in " ".join(sink.run("status").stdout.split())
+        assert "n0t-r1ght" not in done.stderr + str(told)
+    sink.sinks(kafka={**good, "properties": {**good["properties"], **sasl,
+                                             "sasl.password": PASSWORD}},
+               postgres={"dsn": postgres.dsn(dbname)})
+    load_once(sink)
+    assert sink.told("postgres")["state"] == "ok"
+    assert_stored_once(postgres, dbname, records_of(source, journal))
 
 
 def test_a_topic_made_anew_is_read_from_its_beginning_and_nothing_is_doubled(
