@@ -11,7 +11,7 @@ enum {
     NAME_SHOWN = 64,                    /* of an unknown contract's name */
 };
 
-/* One request on its way: listener, worker, journal's writer, listener, one after the other. */
+/* One request on its way: listener, worker, journal's writer, one after the other. */
 struct job {
     struct pool_job base; /* first: the pool hands it back */
     struct ingress *in;
@@ -19,7 +19,6 @@ struct job {
     struct hookset *set;
     struct dispatch d;
     bool prepared;
-    enum recorded outcome;
 };
 
 static void job_free(struct job *job)
@@ -102,19 +101,20 @@ static void count(struct job *job, enum recorded outcome)
     atomic_fetch_add_explicit(&c->recorded[outcome], 1, memory_order_relaxed);
 }
 
-/* On the listener thread, where a dispatch without hooks was made. */
-static void give_reply(void *ctx, struct web_request *web)
+/* On the writer's thread, the recorder's, or ours: it must not wait. */
+static void on_recorded(void *ctx, struct dispatch *d, enum recorded outcome)
 {
     CLEANUP(buf_done) struct buf result;
     struct job *job = ctx;
+    struct web_request *web = job->web;
     struct err err;
 
     buf_init(&result, REPLY_MAX_BYTES);
 
-    bool ok = make_reply(job, job->outcome, &result, &err);
+    bool ok = make_reply(job, outcome, &result, &err);
 
-    count(job, job->outcome);
-    web_header(web, "Hooktrail-Recorded", recorded_name(job->outcome));
+    count(job, outcome);
+    web_header(web, "Hooktrail-Recorded", recorded_name(outcome));
     if (!ok) {
         web_problem(web, 500, "the result cannot be written: %s", err.text);
     } else if (!buf_ok(&result)) {
@@ -122,22 +122,12 @@ static void give_reply(void *ctx, struct web_request *web)
     } else {
         web_reply(web, 200, NULL, buf_slice(&result));
     }
-    if (job->d.dir) {
+    if (d->dir) {
         job->base.run = free_on_worker; /* removing files may wait for the disk */
         pool_submit_rest(job->in->pool, &job->base);
     } else {
         job_free(job);
     }
-}
-
-/* On the writer's thread, the recorder's, or ours: it must not wait. */
-static void on_recorded(void *ctx, struct dispatch *d, enum recorded outcome)
-{
-    struct job *job = ctx;
-
-    (void)d;
-    job->outcome = outcome;
-    web_reply_by(job->web, give_reply, job);
 }
 
 /* ---- The way in ------------------------------------------------------------- */

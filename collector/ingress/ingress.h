@@ -8,11 +8,10 @@
  *     GET  /readyz        200 while it can dispatch and record
  *
  *     listener ─▶ dispatch: prepare ─┬─ nothing to run ─▶ recorder ─┐
- *        ▲                           └─▶ pool ─▶ chain ─▶ recorder ─┴─▶ journal's writer ─┐
- *        └──────────────── the reply is made here ◀───────────────────────────────────────┘
+ *                                    └─▶ pool ─▶ chain ─▶ recorder ─┴─▶ journal's writer ─▶ reply
  *
  * Handlers run on the listener thread and never wait. A dispatch in which no hook
- * runs stays there, and the writer only says that its record is safe.
+ * runs stays there, so that it changes threads but once, at the journal.
  */
 #pragma once
 

@@ -103,46 +103,22 @@ bool request_refuse(struct web_request *r, int status, const char *fmt, ...)
     return false;
 }
 
-/*
- * Leave the handler's states for `to`. False: abandoned. Once `to` is seen, r and the
- * connection belong to the listener thread.
- */
-static bool leave(struct web_request *r, enum request_state to)
+/* Hand the answer over, and the handler's reference back. */
+static void answer(struct web_request *r, int status, struct MHD_Response *response)
 {
     int was = REQUEST_HANDLING;
     struct MHD_Connection *mhd = r->mhd;
 
-    if (atomic_compare_exchange_strong(&r->state, &was, (int)to)) {
-        return true;
-    }
-    was = REQUEST_SUSPENDED;
-    if (!atomic_compare_exchange_strong(&r->state, &was, (int)to)) {
-        return false;
-    }
-    MHD_resume_connection(mhd);
-    return true;
-}
-
-/* Hand the answer over, and the handler's reference back. */
-static void answer(struct web_request *r, int status, struct MHD_Response *response)
-{
     r->response = response;
     r->status = status;
-    if (atomic_load(&r->state) == REQUEST_MAKING) {
-        atomic_store(&r->state, REQUEST_REPLIED);
-    } else {
-        (void)leave(r, REQUEST_REPLIED);
+    /* Once REPLIED is seen, r and the connection belong to the listener thread. */
+    if (!atomic_compare_exchange_strong(&r->state, &was, REQUEST_REPLIED)) {
+        was = REQUEST_SUSPENDED;
+        if (atomic_compare_exchange_strong(&r->state, &was, REQUEST_REPLIED)) {
+            MHD_resume_connection(mhd);
+        }
     }
     request_unref(r);
-}
-
-void web_reply_by(struct web_request *r, void (*make)(void *ctx, struct web_request *r), void *ctx)
-{
-    r->make = make;
-    r->make_ctx = ctx;
-    if (!leave(r, REQUEST_MAKING)) {
-        make(ctx, r); /* nobody hears it */
-    }
 }
 
 void web_header(struct web_request *r, const char *name, const char *value)

@@ -144,13 +144,6 @@ static bool enter(struct web_request *r)
     return ok;
 }
 
-static void make_answer(struct web_request *r)
-{
-    if (atomic_load(&r->state) == REQUEST_MAKING) {
-        r->make(r->make_ctx, r);
-    }
-}
-
 static enum MHD_Result finish(struct web_request *r)
 {
     struct listener *l = r->listener;
@@ -158,19 +151,11 @@ static enum MHD_Result finish(struct web_request *r)
     (void)pthread_mutex_lock(&l->mutex);
     r->conn->pending = NULL;
     (void)pthread_mutex_unlock(&l->mutex);
-    make_answer(r);
     if (atomic_load(&r->state) == REQUEST_REPLIED) {
         return queue(r, r->status, r->response);
     }
     (void)request_refuse(r, MHD_HTTP_SERVICE_UNAVAILABLE, "the server stops");
     return queue(r, r->refusal_status, r->refusal);
-}
-
-static bool is_answered(const struct web_request *r)
-{
-    int state = atomic_load(&r->state);
-
-    return state == REQUEST_MAKING || state == REQUEST_REPLIED;
 }
 
 static enum MHD_Result handle(struct web_request *r)
@@ -184,7 +169,7 @@ static enum MHD_Result handle(struct web_request *r)
     atomic_store(&r->refs, 2);
     atomic_store(&r->state, REQUEST_HANDLING);
     r->match.route->handle(r->match.route->ctx, r);
-    if (is_answered(r)) {
+    if (atomic_load(&r->state) == REQUEST_REPLIED) {
         return finish(r);
     }
     /* Suspended before the others can know it, so that no resume comes too early. */
@@ -229,7 +214,6 @@ void serve_completed(void *cls, struct MHD_Connection *mhd, void **request,
         return;
     }
     *request = NULL;
-    make_answer(r); /* its client was gone before it was asked for */
     (void)pthread_mutex_lock(&l->mutex);
     r->conn->reading = true;
     r->conn->since_ms = clock_mono_ms();

@@ -7,9 +7,6 @@
  *       R=1        R=2     └─▶ SUSPENDED ─┬─▶ REPLIED    web_reply() resumes the connection
  *                                         └─▶ ABANDONED  web_stop() would wait no longer
  *
- * web_reply_by() goes to MAKING in REPLIED's place, and from there the listener thread,
- * once it has made the answer, to REPLIED.
- *
  * libmicrohttpd's side holds one reference, the handler's the other. A state is
  * left by compare-and-swap, so exactly one thread resumes a connection; after
  * that nobody but the listener thread may touch it.
@@ -91,7 +88,6 @@ enum request_state {
     REQUEST_READING,
     REQUEST_HANDLING,
     REQUEST_SUSPENDED,
-    REQUEST_MAKING,
     REQUEST_REPLIED,
     REQUEST_ABANDONED
 };
@@ -126,8 +122,6 @@ struct web_request {
     _Atomic int state;             /* enum request_state */
     struct MHD_Response *response; /* valid once the state is REPLIED */
     int status;
-    void (*make)(void *ctx, struct web_request *r); /* … once it is MAKING, with ctx */
-    void *make_ctx;
 };
 
 /* accept.c: give the daemons what connects to l->fd, until the stop, which closes it. */

@@ -6,7 +6,7 @@
  * and answers later from any thread (the connection is suspended meanwhile).
  *
  *     listener thread: parse ─▶ peer/token, Host, Origin, limits ─▶ handler
- *                                      web_reply(), web_reply_by() ◀─┘ now or later
+ *                                                     web_reply() ◀─┘ now or later
  *
  * Every refusal is problem+json (RFC 9457) that names the limit or the scope.
  * libmicrohttpd lets nobody see what it answers itself, in HTML (a Content-Length
@@ -101,13 +101,6 @@ void web_header(struct web_request *r, const char *name, const char *value);
 
 /* Answer. `body` is copied. `content_type` NULL: application/json. Thread: any. Ends r. */
 void web_reply(struct web_request *r, int status, const char *content_type, struct slice body);
-
-/*
- * Have make(ctx, r) called on r's listener thread, where it must answer: what it takes
- * from there is given back there, and who calls this goes on at once. After web_stop()
- * it is called here and now. Thread: any.
- */
-void web_reply_by(struct web_request *r, void (*make)(void *ctx, struct web_request *r), void *ctx);
 
 /* Answer with problem+json: {"type":"about:blank","title","status","detail"}. Ends r. */
 void web_problem(struct web_request *r, int status, const char *fmt, ...) PRINTF_LIKE(3, 4);

@@ -30,7 +30,6 @@ static char listen_unix[128];
 static struct web *web;
 static struct client client;
 static struct web_request *_Atomic kept; /* by /later */
-static _Atomic int made;                 /* answers, by make_echo() */
 static _Atomic pthread_t echoed_by;
 
 static void echo(void *ctx, struct web_request *r)
@@ -74,33 +73,6 @@ static void hand_on(void *ctx, struct web_request *r)
     (void)pthread_detach(t);
 }
 
-static void make_echo(void *ctx, struct web_request *r)
-{
-    atomic_fetch_add((_Atomic int *)ctx, 1);
-    web_reply(r, 200, NULL, web_body(r));
-}
-
-static void *have_answer_made(void *r)
-{
-    web_reply_by(r, make_echo, &made);
-    return NULL;
-}
-
-static void hand_on_and_back(void *ctx, struct web_request *r)
-{
-    pthread_t t;
-
-    (void)ctx;
-    assert_int_equal(pthread_create(&t, NULL, have_answer_made, r), 0);
-    (void)pthread_detach(t);
-}
-
-static void make_at_once(void *ctx, struct web_request *r)
-{
-    (void)ctx;
-    web_reply_by(r, make_echo, &made);
-}
-
 static const struct web_route routes[] = {
     { .method = "GET", .path = "/open", .handle = echo },
     { .method = "POST",
@@ -115,8 +87,6 @@ static const struct web_route routes[] = {
       .handle = say_item },
     { .method = "POST", .path = "/later", .max_body_bytes = 16, .handle = keep },
     { .method = "POST", .path = "/thread", .max_body_bytes = BODY_MAX, .handle = hand_on },
-    { .method = "POST", .path = "/made", .max_body_bytes = BODY_MAX, .handle = hand_on_and_back },
-    { .method = "POST", .path = "/now", .max_body_bytes = BODY_MAX, .handle = make_at_once },
 };
 
 static int start(void **state)
@@ -135,7 +105,6 @@ static int start(void **state)
     (void)snprintf(listen_unix, sizeof(listen_unix), "unix:%s", socket_path);
     listen[0] = listen_unix;
     atomic_store(&kept, NULL);
-    atomic_store(&made, 0);
 
     const struct web_options o = {
         .listen = listen,
@@ -248,22 +217,6 @@ static void an_answer_may_come_later_from_another_thread(void **state)
                          200);
         assert_true(says("\r\n\r\nhi"));
     }
-}
-
-static void an_answer_may_be_made_on_the_listener_thread(void **state)
-{
-    (void)state;
-    for (int i = 0; i < 200; i++) {
-        assert_int_equal(client_ask(&client, "POST /made HTTP/1.1\r\nHost: localhost\r\n"
-                                             "Content-Length: 2\r\n\r\nhi"),
-                         200);
-        assert_true(says("\r\n\r\nhi"));
-    }
-    assert_int_equal(client_ask(&client, "POST /now HTTP/1.1\r\nHost: localhost\r\n"
-                                         "Content-Length: 2\r\n\r\nho"),
-                     200);
-    assert_true(says("\r\n\r\nho"));
-    assert_int_equal(atomic_load(&made), 201);
 }
 
 static void expect_100_continue_is_answered(void **state)
@@ -636,24 +589,6 @@ static void a_client_that_goes_away_is_seen_and_its_request_ends(void **state)
     assert_int_equal(client_ask(&client, "GET /open HTTP/1.1\r\nHost: localhost\r\n\r\n"), 200);
 }
 
-static void an_answer_is_made_though_its_client_is_gone(void **state)
-{
-    struct client one;
-
-    (void)state;
-    client_unix(&one, socket_path);
-    assert_true(client_send(&one, LATER, strlen(LATER)));
-
-    struct web_request *r = wait_for_kept();
-
-    client_close(&one);
-    web_reply_by(r, make_echo, &made);
-    for (int i = 0; i < 2000 && atomic_load(&made) == 0; i++) {
-        (void)poll(NULL, 0, 1);
-    }
-    assert_int_equal(atomic_load(&made), 1);
-}
-
 static void garbage_is_answered_or_closed_and_hurts_nobody(void **state)
 {
     static const char *const seeds[] = {
@@ -710,8 +645,7 @@ static void a_stop_answers_for_a_handler_that_does_not(void **state)
     assert_int_equal(client_receive(&client), 503);
     assert_true(says("the server stops"));
     assert_int_equal(pthread_join(t, NULL), 0);
-    web_reply_by(r, make_echo, &made); /* too late */
-    assert_int_equal(atomic_load(&made), 1);
+    web_reply(r, 200, NULL, SLICE("too late"));
     web = NULL;
 }
 
@@ -798,7 +732,6 @@ int main(void)
         WITH_SERVER(a_chunked_body_is_put_together),
         WITH_SERVER(parameters_and_arguments_are_decoded),
         WITH_SERVER(an_answer_may_come_later_from_another_thread),
-        WITH_SERVER(an_answer_may_be_made_on_the_listener_thread),
         WITH_SERVER(expect_100_continue_is_answered),
         WITH_SERVER(what_is_wrong_with_a_request_is_told),
         WITH_SERVER(a_request_that_can_be_read_in_two_ways_ends_its_connection),
@@ -815,7 +748,6 @@ int main(void)
         WITH_SERVER(a_silent_connection_is_closed),
         WITH_SERVER(a_dripping_connection_is_closed_when_others_come),
         WITH_SERVER(a_client_that_goes_away_is_seen_and_its_request_ends),
-        WITH_SERVER(an_answer_is_made_though_its_client_is_gone),
         WITH_SERVER(garbage_is_answered_or_closed_and_hurts_nobody),
         WITH_SERVER(a_stop_answers_for_a_handler_that_does_not),
         WITH_SERVER(a_stop_waits_for_an_answer_that_is_due),
