@@ -47,7 +47,8 @@ static bool failed(rd_kafka_resp_err_t code, struct err *err)
 
 /*
  * Who leads the partition is asked first, and the beginning is 0, which a compacted topic keeps:
- * librdkafka would look for either only after half a second.
+ * librdkafka would look for either only after half a second. So long it would also wait after an
+ * answer that the partition is not led yet.
  */
 static bool begin_reading(struct reading *r, const struct kafka_settings *set,
                           const char *isolation, int64_t offset, struct err *err)
@@ -58,6 +59,8 @@ static bool begin_reading(struct reading *r, const struct kafka_settings *set,
                                   "true",
                                   "auto.offset.reset",
                                   "earliest",
+                                  "fetch.error.backoff.ms",
+                                  "10",
                                   "fetch.wait.max.ms", /* at the end nothing comes */
                                   "10",
                                   NULL };
