@@ -15,7 +15,7 @@ from tests.servers.kafka import Kafka
 
 TIMEOUT_MS = 5000  # of each answer
 TIMES = 5 if LONG else 3
-BATCHES = (1000, 3000, 10_000, 10_000)  # a run with each
+BATCHES = (1000, 3000, 10_000, 30_000)  # a run with each
 N = 100_000 if LONG else 200_000  # in each of the runs
 FLOW = 10_000  # records that are certain to be on their way when a fault strikes
 FREEZE_SECONDS = 7  # longer than an answer may take, and than a broker may be silent
