@@ -226,4 +226,4 @@ clean:
 
 .PHONY: all help run live check install test contract integration chaos soak fuzz archives servers check-headers tidy analyze fmt fmt-check layers size docs lint clean
 .SECONDARY:
--include $(shell find build -name '*.d' 2>/dev/null)
+-include $(shell find build $(OUT) -name '*.d' 2>/dev/null)

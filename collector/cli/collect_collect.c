@@ -384,7 +384,7 @@ static int run_role(const struct cli *cli, struct role *role)
     struct err err;
     int code = CLI_DONE;
 
-    if (!fs_make_folder(role->config->state, FOLDER_MODE, &err)) {
+    if (!fs_make_folder(role->config->state, FS_STATE_MODE, &err)) {
         return cli_fail(cli, &err);
     }
     warn_of_others(role->config->state);

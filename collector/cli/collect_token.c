@@ -18,7 +18,6 @@ enum {
     JOURNAL_TRIES = 50, /* another command has the journal of the role `cli` for a moment */
     TRY_MS = 100,
     LIST_BYTES = 4 * 1024 * 1024,
-    FOLDER_MODE = 0700,
 };
 
 struct place {
@@ -335,7 +334,7 @@ static int run(const struct cli *cli, int argc, char **argv)
         code = cli_state(cli, p.config);
         code = code == CLI_DONE ? run_list(cli, &p, argc - 1, argv + 1) : code;
     } else if (strcmp(argv[1], "create") == 0) {
-        code = fs_make_folder(p.config->state, FOLDER_MODE, &err)
+        code = fs_make_folder(p.config->state, FS_STATE_MODE, &err)
                    ? run_create(cli, &p, argc - 1, argv + 1)
                    : cli_fail(cli, &err);
     } else if (strcmp(argv[1], "revoke") == 0) {

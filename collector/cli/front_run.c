@@ -38,7 +38,6 @@ enum {
     GRACE_MS = 15 * 1000,  /* a journal settles within 5 s, a batch within 10 */
     SAME_MS = 1000,        /* signals to end that come together are one */
     ANSWER_BYTES = 8192,   /* of `config --get` */
-    FOLDER_MODE = 0755,
 };
 
 struct child {
@@ -313,7 +312,7 @@ static bool lock(const char *state, int *ret_fd, struct err *err)
     char pid[32];
 
     (void)snprintf(path, sizeof(path), "%s/run", state);
-    if (!fs_make_folder(path, FOLDER_MODE, err)) {
+    if (!fs_make_folder(path, FS_STATE_MODE, err)) {
         return false;
     }
     (void)snprintf(path, sizeof(path), "%s/run/supervisor.lock", state);

@@ -18,7 +18,6 @@
 #include "sinks/loader.h"
 
 enum {
-    FOLDER_MODE = 0700,
     LOOK_EVERY_MS = 50, /* whether a single run is done */
     RETIRE_MS = 10000,
     MIB = 1024 * 1024,
@@ -71,7 +70,7 @@ static bool take_lock(const char *state_dir, int *ret_fd, struct err *err)
 {
     char path[PATH_MAX];
 
-    if (!fs_make_folder(state_dir, FOLDER_MODE, err)) {
+    if (!fs_make_folder(state_dir, FS_STATE_MODE, err)) {
         return false;
     }
     (void)snprintf(path, sizeof(path), "%s/ship.lock", state_dir);

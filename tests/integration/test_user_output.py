@@ -132,6 +132,14 @@ def test_a_state_folder_that_others_may_write_to_is_told(folder, mode, told):
     assert ("others may write to the state folder" in log) == told
 
 
+@pytest.mark.parametrize("start", [start_collect, lambda f: shell(f, "ship --once"),
+                                   lambda f: shell(f, "token create me --scopes query")],
+                         ids=["collect", "ship", "token"])
+def test_a_new_state_folder_is_nobody_elses(folder, start):
+    start(folder)
+    assert oct((folder / "state").stat().st_mode & 0o777) == "0o750"
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="gives the folder to another user")
 def test_a_state_folder_of_another_user_is_told(folder):
     (folder / "state").mkdir()
