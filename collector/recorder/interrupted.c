@@ -94,6 +94,7 @@ static bool is_recorded(struct recorder *r, const struct inflight_entry *left)
 static void encode_interrupted(struct recorder *r, const struct inflight_entry *left,
                                struct buf *out)
 {
+    uint32_t known = left->hook_name[0] != '\0' ? 1 : 0; /* 0: a torn slot */
     struct execution hook = { .ordinal = left->ordinal,
                               .hook_name = slice_from_cstr(left->hook_name),
                               .decision = DECISION_INTERRUPTED };
@@ -112,10 +113,10 @@ static void encode_interrupted(struct recorder *r, const struct inflight_entry *
         .tool_name = slice_from_cstr(left->tool_name),
         .final_decision = DECISION_INTERRUPTED,
         .reason = { .text = SLICE("The collector ended while this hook was running.") },
-        .hooks_configured = 1,
-        .hooks_run = 1,
+        .hooks_configured = known,
+        .hooks_run = known,
         .hooks = &hook,
-        .n_hooks = 1,
+        .n_hooks = known,
     };
 
     encode_evaluation(&e, out);

@@ -73,14 +73,15 @@ static void put_text(char *to, size_t size, struct slice text)
 }
 
 static void fill_entry(const struct watch *w, const struct dispatch *d, const struct chain *c,
-                       struct inflight_entry *ret)
+                       const struct step *s, struct inflight_entry *ret)
 {
     const struct evaluation *f = &d->facts;
 
     *ret = (struct inflight_entry){ .dispatch_id = d->id,
                                     .evaluation_id = c->id,
                                     .journal_seq = w->journal_seq,
-                                    .started_us = clock_now_us() };
+                                    .started_us = clock_now_us(),
+                                    .ordinal = s->execution->ordinal };
     put_text(ret->contract, sizeof(ret->contract), slice_from_cstr(d->set->ops->name));
     put_text(ret->chain, sizeof(ret->chain), slice_from_cstr(chain_kind_name(c->kind)));
     put_text(ret->thread_id, sizeof(ret->thread_id), f->thread_id);
@@ -88,6 +89,7 @@ static void fill_entry(const struct watch *w, const struct dispatch *d, const st
     put_text(ret->agent_name, sizeof(ret->agent_name), f->agent_name);
     put_text(ret->event, sizeof(ret->event), f->hook_event_type);
     put_text(ret->tool_name, sizeof(ret->tool_name), f->tool_name);
+    put_text(ret->hook_name, sizeof(ret->hook_name), s->hook->name);
 }
 
 static void on_start(void *ctx, struct dispatch *d, const struct chain *c, const struct step *s,
@@ -104,19 +106,19 @@ static void on_start(void *ctx, struct dispatch *d, const struct chain *c, const
     if (i == SLOTS_MAX) {
         return;
     }
-    if (i == w->n) {
+    w->slots[i].step = s;
+    if (i == w->n) { /* whole at once: who finds it knows of the hook, too */
         struct inflight_entry entry;
 
-        fill_entry(w, d, c, &entry);
+        fill_entry(w, d, c, s, &entry);
+        put_text(entry.tag, sizeof(entry.tag), slice_from_cstr(tag));
         w->slots[i].slot = inflight_take(f, &entry);
         w->slots[i].chain = c;
         w->n++;
+        return;
     }
-    w->slots[i].step = s;
     put_text(name, sizeof(name), s->hook->name);
-    if (w->slots[i].slot >= 0) {
-        inflight_set_hook(f, w->slots[i].slot, name, s->execution->ordinal, tag);
-    }
+    inflight_set_hook(f, w->slots[i].slot, name, s->execution->ordinal, tag);
 }
 
 static void on_pid(void *ctx, const struct step *s, pid_t pid, uint64_t start_ticks)
