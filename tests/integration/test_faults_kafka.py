@@ -64,6 +64,7 @@ def shipped(state, journal):
 def strike(fault, cluster, ships):
     """Let one fault happen while records flow."""
     if fault == "kill ship":
+        time.sleep(random.uniform(0.1, 0.4))  # a transaction has begun, and more follow
         for ship in ships:
             ship.kill_and_restart()
         return
@@ -106,7 +107,7 @@ def through_outages(states, cluster, plan):
                 flow.wait_for_progress()
             waited = time.monotonic() - begin
             for flow in flows.values():
-                flow.go_on(FLOW)
+                flow.go_on(4 * FLOW if fault == "kill ship" else FLOW)
             strike(fault, cluster, ships)
             print(f"{i} of {len(plan)}: records flow after {waited:.1f} s, {fault}", flush=True)
         records = {d: shipped(state, flows[d].journal) for d, state in states.items()}
