@@ -14,7 +14,7 @@
 #include "collector/journal/crc32c.h"
 #include "collector/journal/inflight_format.h"
 
-enum slot_state { SLOT_FREE, SLOT_BUSY, SLOT_TAKEN };
+enum slot_state { SLOT_FREE = 0, SLOT_TAKEN = 2 };
 
 static const char boot_path[] = "/proc/sys/kernel/random/boot_id";
 
@@ -23,6 +23,7 @@ struct inflight {
     struct inflight_header *header; /* owned: what the file holds, the slots with it */
     struct inflight_slot *slots;    /* behind the header */
     _Atomic uint32_t next;          /* where to look for a free slot */
+    _Atomic bool owned[INFLIGHT_SLOTS];
 };
 
 enum {
@@ -350,9 +351,8 @@ int inflight_take(struct inflight *f, const struct inflight_entry *entry)
     for (uint32_t i = 0; i < INFLIGHT_SLOTS; i++) {
         uint32_t at = (start + i) % INFLIGHT_SLOTS;
         struct inflight_slot *s = &f->slots[at];
-        uint32_t free_state = SLOT_FREE;
 
-        if (!atomic_compare_exchange_strong(&s->state, &free_state, SLOT_BUSY)) {
+        if (atomic_exchange(&f->owned[at], true)) {
             continue;
         }
         if (fill_slot(f, s, entry)) {
@@ -398,7 +398,7 @@ void inflight_release(struct inflight *f, int slot)
 
     struct inflight_slot *s = &f->slots[slot];
 
-    atomic_store(&s->state, SLOT_BUSY);
+    atomic_store(&s->state, SLOT_FREE);
     (void)save_state(f, s);
-    atomic_store(&s->state, SLOT_FREE); /* last: from now on it is another one's */
+    atomic_store(&f->owned[slot], false); /* last: from now on it is another one's */
 }

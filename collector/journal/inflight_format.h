@@ -6,7 +6,7 @@
  * wrote survives kill -9 in the page cache. It is not mapped: who cuts the file must
  * not end us, and the next write brings all of it back.
  *
- *     state  0 free ──take──▶ 1 being filled ──▶ 2 taken ──release──▶ 1 or 0
+ *     state  0 free ──take──▶ 2 taken ──release──▶ 0
  *
  * Rule: a slot is valid when its state is 2 and `base_crc` fits `base`. Its hook is
  * hooks[which & 1] if that one's crc fits, else the slot tells of no hook. A hook
