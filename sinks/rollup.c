@@ -5,6 +5,7 @@
 
 #include "collector/base/clock.h"
 #include "collector/base/mem.h"
+#include "collector/base/utf8.h"
 
 enum {
     FIRST_SLOTS = 256,
@@ -190,13 +191,19 @@ static bool count(struct rollup *r, struct rollup_key *k, bool timed, int64_t gi
     return true;
 }
 
+/* A database's index takes some 2,700 bytes of all names together, and hosts send longer ones. */
+static struct slice short_name(struct slice name)
+{
+    return name.len > ROLLUP_NAME_CHARS ? utf8_prefix(name, ROLLUP_NAME_CHARS) : name;
+}
+
 bool rollup_count(struct rollup *r, const struct evaluation *e, struct err *err)
 {
     struct rollup_key k = {
         .minute = e->head.time_us / US_PER_MINUTE,
-        .contract = e->contract,
-        .hook_event_type = e->hook_event_type,
-        .tool_name = e->tool_name,
+        .contract = short_name(e->contract),
+        .hook_event_type = short_name(e->hook_event_type),
+        .tool_name = short_name(e->tool_name),
         .decision = slice_from_cstr(decision_name(e->final_decision)),
     };
     bool counted = count(r, &k, true, e->duration_us, err);
@@ -205,7 +212,7 @@ bool rollup_count(struct rollup *r, const struct evaluation *e, struct err *err)
     for (size_t i = 0; counted && i < e->n_hooks; i++) {
         const struct execution *h = &e->hooks[i];
 
-        k.hook_name = h->hook_name;
+        k.hook_name = short_name(h->hook_name);
         k.tier = slice_from_cstr(tier_name(h->tier));
         k.decision = slice_from_cstr(decision_name(h->decision));
         k.skip_reason = slice_from_cstr(skip_reason_name(h->skip_reason));

@@ -12,6 +12,8 @@
 #include "collector/record/record.h"
 #include "collector/sql/histogram.h"
 
+enum { ROLLUP_NAME_CHARS = 100 }; /* of a name; longer ones that begin alike are counted together */
+
 /* What is counted together. Texts are "" where they do not apply. */
 struct rollup_key {
     int64_t minute; /* since 1970 UTC */

@@ -189,6 +189,13 @@ def test_an_old_ship_refuses_a_newer_schema_and_loses_nothing(state, postgres, d
     arrives(state, postgres, dbname, journal, last)
 
 
+def test_a_name_that_no_index_takes_is_counted_and_stops_nobody(state, postgres, dbname):
+    journal, _, last = state.fill(300, name=101)
+    state.ship_once()
+    arrives(state, postgres, dbname, journal, last)
+    assert state.letters() == []
+
+
 def test_two_ships_of_two_copies_of_one_state_store_each_record_once(state, binary, live, tmp_path,
                                                                      postgres, dbname):
     journal, _, last = state.fill(60_000)

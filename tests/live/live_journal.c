@@ -7,8 +7,9 @@
  * What is written is a tool call after the other, on `threads` threads: its start, an
  * evaluation whose two hooks ran and whose third was skipped, its end. One record
  * (counted from 1) may be spoilt: poison=I is bytes that are no record, long=I has a
- * thread's name that no index takes, big=I is as large as a record may be. days=D are
- * the days between its time and now, negative for the future.
+ * thread's name that no index takes, name=I an evaluation with such a name of its tool,
+ * big=I is as large as a record may be. days=D are the days between its time and now,
+ * negative for the future.
  */
 #include <inttypes.h>
 #include <poll.h>
@@ -41,6 +42,7 @@ struct filling {
     uint64_t threads;
     uint64_t poison; /* which record, from 1; 0: none */
     uint64_t too_long;
+    uint64_t too_long_name;
     uint64_t big;
     int64_t days;
     _Atomic uint64_t settled;
@@ -74,8 +76,15 @@ static void on_settled(struct journal_batch *b, enum journal_outcome outcome, ui
     free(p);
 }
 
-static void add_evaluation(struct buf *b, const struct record_head *head, struct slice thread,
-                           struct slice call, bool denied)
+/* What a record's tool call is called. */
+struct names {
+    struct buf thread;
+    struct buf call;
+    struct buf tool;
+};
+
+static void add_evaluation(struct buf *b, const struct record_head *head, struct names *names,
+                           bool denied)
 {
     struct execution hooks[HOOKS] = {
         { .ordinal = 0,
@@ -114,12 +123,12 @@ static void add_evaluation(struct buf *b, const struct record_head *head, struct
         .contract = SLICE("sre"),
         .chain = CHAIN_ALL,
         .duration_us = 16200,
-        .thread_id = thread,
-        .call_id = call,
+        .thread_id = buf_slice(&names->thread),
+        .call_id = buf_slice(&names->call),
         .user_id = SLICE("operator@example.com"),
         .agent_name = SLICE("meta_agent"),
         .hook_event_type = SLICE("PreToolUse"),
-        .tool_name = SLICE("RunInTerminal"),
+        .tool_name = buf_slice(&names->tool),
         .final_decision = denied ? DECISION_DENY : DECISION_PASS,
         .hooks_configured = HOOKS,
         .hooks_run = 2,
@@ -132,8 +141,8 @@ static void add_evaluation(struct buf *b, const struct record_head *head, struct
     encode_evaluation(&e, b);
 }
 
-static void add_tool(struct buf *b, const struct record_head *head, struct slice thread,
-                     struct slice call, bool big, bool is_end)
+static void add_tool(struct buf *b, const struct record_head *head, struct names *names, bool big,
+                     bool is_end)
 {
     CLEANUP(buf_done) struct buf input;
 
@@ -149,9 +158,9 @@ static void add_tool(struct buf *b, const struct record_head *head, struct slice
         .source = SOURCE_DISPATCHER,
         .contract = SLICE("sre"),
         .phase = is_end ? PHASE_END : PHASE_START,
-        .thread_id = thread,
-        .call_id = call,
-        .tool_name = SLICE("RunInTerminal"),
+        .thread_id = buf_slice(&names->thread),
+        .call_id = buf_slice(&names->call),
+        .tool_name = buf_slice(&names->tool),
         .tool_input = buf_slice(&input),
         .tool_output = is_end ? SLICE("\"checkout-5d9c 1/1 Running 0 3d\"") : (struct slice){ 0 },
         .has_succeeded = is_end,
@@ -161,25 +170,46 @@ static void add_tool(struct buf *b, const struct record_head *head, struct slice
     encode_tool_execution(&t, b);
 }
 
-/* The name of a thread, over-long when that is asked for. */
-static void add_thread(struct buf *b, const struct filling *f, uint64_t i)
+static void add_random(struct buf *b)
 {
     unsigned char random[LONG_BYTES / 2];
 
-    buf_addf(b, "thread-%04" PRIu64, (i / 3) % f->threads);
-    if (i + 1 == f->too_long && RAND_bytes(random, sizeof(random)) == 1) {
+    if (RAND_bytes(random, sizeof(random)) == 1) {
         for (size_t n = 0; n < sizeof(random); n++) {
             buf_addf(b, "%02x", random[n]);
         }
     }
 }
 
+/* Those of record i, over-long where that is asked for. */
+static void make_names(struct names *names, const struct filling *f, uint64_t i)
+{
+    buf_init(&names->thread, 2 * LONG_BYTES);
+    buf_init(&names->call, 64);
+    buf_init(&names->tool, 2 * LONG_BYTES);
+    buf_addf(&names->thread, "thread-%04" PRIu64, (i / 3) % f->threads);
+    buf_addf(&names->call, "call-%" PRIu64, i / 3);
+    buf_add(&names->tool, SLICE("RunInTerminal"));
+    if (i + 1 == f->too_long) {
+        add_random(&names->thread);
+    }
+    if (i + 1 == f->too_long_name) {
+        add_random(&names->tool);
+    }
+}
+
+static void free_names(struct names *names)
+{
+    buf_done(&names->thread);
+    buf_done(&names->call);
+    buf_done(&names->tool);
+}
+
 /* Record i, and its type. */
 static enum record_type add_record(struct buf *b, const struct filling *f, uint64_t i)
 {
     struct id id = id_new();
-    CLEANUP(buf_done) struct buf thread;
-    CLEANUP(buf_done) struct buf call;
+    CLEANUP(free_names) struct names names;
     const struct record_head head = {
         .id = id_slice(&id),
         .collector = SLICE("host-a"),
@@ -187,19 +217,16 @@ static enum record_type add_record(struct buf *b, const struct filling *f, uint6
     };
 
     buf_init(b, RECORD_MAX_BYTES);
-    buf_init(&thread, 2 * LONG_BYTES);
-    buf_init(&call, 64);
-    add_thread(&thread, f, i);
-    buf_addf(&call, "call-%" PRIu64, i / 3);
+    make_names(&names, f, i);
     if (i + 1 == f->poison) {
         buf_add(b, SLICE("{\"poison\":true}"));
         return RECORD_TOOL_EXECUTION;
     }
     if (i % 3 == 1 && i + 1 != f->big) {
-        add_evaluation(b, &head, buf_slice(&thread), buf_slice(&call), i % 10 == 1);
+        add_evaluation(b, &head, &names, i % 10 == 1);
         return RECORD_HOOK_EVALUATION;
     }
-    add_tool(b, &head, buf_slice(&thread), buf_slice(&call), i + 1 == f->big, i % 3 == 2);
+    add_tool(b, &head, &names, i + 1 == f->big, i % 3 == 2);
     return RECORD_TOOL_EXECUTION;
 }
 
@@ -253,6 +280,8 @@ static bool parse(struct filling *f, int argc, char **argv)
             f->poison = (uint64_t)number;
         } else if (slice_equal(name, SLICE("long"))) {
             f->too_long = (uint64_t)number;
+        } else if (slice_equal(name, SLICE("name"))) {
+            f->too_long_name = (uint64_t)number;
         } else if (slice_equal(name, SLICE("big"))) {
             f->big = (uint64_t)number;
         } else if (slice_equal(name, SLICE("days"))) {

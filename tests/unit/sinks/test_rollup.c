@@ -140,6 +140,34 @@ static void many_keys_are_found_again(void **state)
     }
 }
 
+static void names_are_told_apart_by_their_first_hundred_characters(void **state)
+{
+    struct rollup *r = *state;
+    struct evaluation e = evaluation_at(0, 1);
+    char name[300];
+
+    for (size_t i = 0; i + 3 <= sizeof(name); i += 3) {
+        memcpy(name + i, "\xe2\x82\xac", 3);
+    }
+    e.tool_name = (struct slice){ name, 300 };
+    count(r, &e);
+    name[297] = 'x';
+    e.tool_name = (struct slice){ name, 298 };
+    count(r, &e);
+    assert_int_equal(r->n_rows, 2);
+
+    char long_name[400] = { 0 };
+
+    memset(long_name, 'n', sizeof(long_name));
+    e.tool_name = (struct slice){ long_name, 101 };
+    count(r, &e);
+    e.tool_name.len = sizeof(long_name);
+    count(r, &e);
+    assert_int_equal(r->n_rows, 3);
+    assert_int_equal(r->rows[2].n, 2);
+    assert_int_equal(r->rows[2].key.tool_name.len, ROLLUP_NAME_CHARS);
+}
+
 static void clear_forgets_the_counts(void **state)
 {
     struct rollup *r = *state;
@@ -163,6 +191,7 @@ int main(void)
         TEST(texts_do_not_run_into_each_other),
         TEST(a_skipped_hook_is_counted_and_has_no_duration),
         TEST(many_keys_are_found_again),
+        TEST(names_are_told_apart_by_their_first_hundred_characters),
         TEST(clear_forgets_the_counts),
     };
 
