@@ -162,16 +162,14 @@ static void reload(const struct cli *cli, struct config **c)
     log_info("configuration reloaded");
 }
 
-static int ship_until_told(const struct cli *cli, struct config **c, bool once)
+static int ship_until_told(const struct cli *cli, struct config **c, bool once, const sigset_t *set)
 {
     enum runner_end end = RUNNER_STOPPED;
     struct err err;
-    sigset_t set;
     int signal = SIGHUP;
 
-    cli_block_signals(&set);
     while (signal == SIGHUP) {
-        if (!ship_with(*c, once, &set, &signal, &end, &err)) {
+        if (!ship_with(*c, once, set, &signal, &end, &err)) {
             return cli_fail(cli, &err);
         }
         if (signal == SIGHUP) {
@@ -200,25 +198,23 @@ static void *run_loader(void *ctx)
 }
 
 /* Until a signal, or (once) the end. SIGHUP is no reason to leave the group: it ends, too. */
-static bool load(struct loading *l, struct err *err)
+static bool load(struct loading *l, const sigset_t *set, struct err *err)
 {
     const struct timespec pause = { .tv_nsec = LOOK_EVERY_MS * 1000000L };
     struct stop stop;
     pthread_t thread;
-    sigset_t set;
     int code;
 
     if (!stop_init(&stop, err)) {
         return false;
     }
-    cli_block_signals(&set);
     l->options.stop = &stop;
     code = pthread_create(&thread, NULL, run_loader, l);
     if (code != 0) {
         stop_done(&stop);
         return err_errno(err, code, "thread of the loader");
     }
-    while (!l->done && sigtimedwait(&set, NULL, &pause) < 0) {
+    while (!l->done && sigtimedwait(set, NULL, &pause) < 0) {
     }
     stop_ask(&stop);
     (void)pthread_join(thread, NULL);
@@ -227,7 +223,8 @@ static bool load(struct loading *l, struct err *err)
     return l->ran;
 }
 
-static int load_from_kafka(const struct cli *cli, const struct config *c, bool once)
+static int load_from_kafka(const struct cli *cli, const struct config *c, bool once,
+                           const sigset_t *set)
 {
     const struct config_sink *kafka = config_find_sink(c, "kafka");
     const struct config_sink *postgres = config_find_sink(c, "postgres");
@@ -253,7 +250,7 @@ static int load_from_kafka(const struct cli *cli, const struct config *c, bool o
     }
     log_info("loading from Kafka into PostgreSQL", log_str("group", l.options.group));
 
-    bool ran = load(&l, &err);
+    bool ran = load(&l, set, &err);
 
     log_info("loaded", log_i64("records", (int64_t)l.count.loaded),
              log_i64("resends_dropped", (int64_t)l.count.dropped),
@@ -265,13 +262,16 @@ static int load_from_kafka(const struct cli *cli, const struct config *c, bool o
 static int work(const struct cli *cli, struct config **c, bool once, bool from_kafka)
 {
     CLEANUP(fs_closep) int lock_fd = -1;
+    sigset_t set;
     struct err err;
 
+    cli_block_signals(&set); /* before anybody can read our pid */
     if (!take_lock((*c)->state, &lock_fd, &err) || !pid_write((*c)->state, "ship", &err)) {
         return cli_fail(cli, &err);
     }
 
-    int code = from_kafka ? load_from_kafka(cli, *c, once) : ship_until_told(cli, c, once);
+    int code =
+        from_kafka ? load_from_kafka(cli, *c, once, &set) : ship_until_told(cli, c, once, &set);
 
     pid_remove((*c)->state, "ship");
     return code;

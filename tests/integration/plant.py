@@ -111,7 +111,7 @@ class Plant:
                               env=self.env, input=input)
 
     def start(self, role="collect", ready=None):
-        """Start a role; of one that listens, wait until it answers."""
+        """Start a role, and wait until it answers, or, of ship, can be told to end."""
         with open(self.log_file, "a") as log:
             process = subprocess.Popen(self.command(role), env=self.env, stdin=subprocess.DEVNULL,
                                        stdout=log, stderr=log)
@@ -120,7 +120,15 @@ class Plant:
         if ready:
             wait_for(lambda: process.poll() is not None or self.answers(ready), why=f"{role} answers")
             assert process.poll() is None, self.log()
+        elif role == "ship":
+            wait_for(lambda: process.poll() is not None or self.pid(role) == process.pid, why="ship is there")
         return process
+
+    def pid(self, role):
+        """What the role's pid file says; 0 where there is none."""
+        with contextlib.suppress(OSError, ValueError):
+            return int((self.state / "run" / f"{role}.pid").read_text())
+        return 0
 
     def kill(self, role="collect"):
         process = self.roles.pop(role)
