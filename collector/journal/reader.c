@@ -124,21 +124,15 @@ void journal_reader_close(struct journal_reader *r)
 /* Nothing more is durable: is it so for ever? */
 static enum journal_read at_the_end(struct journal_reader *r)
 {
-    if (!r->mark.at && !r->mark_cut) {
-        return JOURNAL_READ_ENDED;
+    if (!r->mark.at) {
+        return r->mark_cut ? JOURNAL_READ_WAIT : JOURNAL_READ_ENDED;
     }
-    if (!r->trusts) {
-        return JOURNAL_READ_WAIT;
-    }
-
-    uint32_t state = mark_state(&r->mark);
-
+    r->seen_state = mark_state(&r->mark);
     r->seen = mark_durable(&r->mark);
-    r->seen_state = state;
-    if (r->seen >= r->walk.next_seq) { /* it moved meanwhile */
+    if (!r->trusts || r->seen >= r->walk.next_seq) { /* it says nothing, or it moved meanwhile */
         return JOURNAL_READ_WAIT;
     }
-    return state == FORMAT_MARK_ENDED ? JOURNAL_READ_ENDED : JOURNAL_READ_WAIT;
+    return r->seen_state == FORMAT_MARK_ENDED ? JOURNAL_READ_ENDED : JOURNAL_READ_WAIT;
 }
 
 /* Step behind what cannot be read: to the next valid frame, or behind all that is durable. */
@@ -148,8 +142,9 @@ static enum journal_read pass_damage(struct journal_reader *r, struct journal_fr
     uint64_t bad = r->walk.next_seq;
 
     if (!walk_skip(&r->walk, err) || r->walk.next_seq - 1 > r->durable) {
-        if (!r->trusts) {
-            return at_the_end(r); /* a torn tail, as far as anybody can tell */
+        if (r->durable == UINT64_MAX) { /* a torn tail, as far as anybody can tell */
+            r->durable = bad - 1;       /* so that the next call looks again */
+            return at_the_end(r);
         }
         r->walk.next_seq = r->durable + 1;
     }

@@ -360,6 +360,63 @@ static void a_mark_that_is_cut_while_it_is_used_kills_nobody(void **state)
     assert_int_equal(read_all().stepped_over, 0);
 }
 
+static void a_reader_that_met_a_cut_mark_believes_the_whole_one_again(void **state)
+{
+    struct place *p = *state;
+    struct journal_reader *r = NULL;
+    struct journal_frame f;
+    struct folder_path path;
+    struct err err;
+
+    (void)start(p);
+    assert_true(folder_path(&path, &err, "%s/mark", p->dir.text));
+    assert_int_equal(truncate(path.text, 0), 0);
+    assert_true(journal_reader_open(p->dir.text, 1, &r, &err));
+    assert_int_equal(journal_reader_next(r, &f, &err), JOURNAL_READ_FRAME);
+    append(p); /* makes it whole again, while r has not come to the end */
+    assert_int_equal(journal_reader_durable(r), p->j->durable_seq);
+    while (journal_reader_next(r, &f, &err) == JOURNAL_READ_FRAME) {
+    }
+    assert_int_equal(f.seq, p->j->durable_seq);
+    assert_int_equal(journal_reader_next(r, &f, &err), JOURNAL_READ_WAIT);
+    assert_false(journal_reader_wait(r, 1));
+    append(p);
+    assert_int_equal(journal_reader_next(r, &f, &err), JOURNAL_READ_FRAME);
+    journal_reader_close(r);
+    stop(p);
+}
+
+static void a_mark_that_says_nothing_is_waited_on_all_the_same(void **state)
+{
+    struct place *p = *state;
+    struct journal_reader *r = NULL;
+    struct journal_frame f;
+    struct folder_path path;
+    struct err err;
+
+    (void)start(p);
+    assert_true(folder_path(&path, &err, "%s/mark", p->dir.text));
+
+    int fd = open(path.text, O_RDWR | O_CLOEXEC);
+
+    assert_int_equal(pwrite(fd, "?", 1, 12), 1); /* its version */
+    (void)close(fd);
+    assert_true(journal_reader_open(p->dir.text, 1, &r, &err));
+    while (journal_reader_next(r, &f, &err) == JOURNAL_READ_FRAME) {
+    }
+    for (int i = 0; i < RECORDS; i++) { /* over the end of a segment */
+        assert_int_equal(journal_reader_next(r, &f, &err), JOURNAL_READ_WAIT);
+        assert_false(journal_reader_wait(r, 1));
+        append(p);
+        assert_true(journal_reader_wait(r, 1));
+        do {
+            assert_int_equal(journal_reader_next(r, &f, &err), JOURNAL_READ_FRAME);
+        } while (f.type != RECORD_ADMIN);
+    }
+    journal_reader_close(r);
+    stop(p);
+}
+
 static struct folder_path last_segment(struct place *p)
 {
     CLEANUP(folder_segments_done) struct folder_segments s = { 0 };
@@ -419,6 +476,8 @@ int main(void)
         TEST(what_was_retired_is_no_loss_and_what_is_gone_behind_it_is),
         TEST(garbage_in_the_mark_loses_and_tells_nothing),
         TEST(a_mark_that_is_cut_while_it_is_used_kills_nobody),
+        TEST(a_reader_that_met_a_cut_mark_believes_the_whole_one_again),
+        TEST(a_mark_that_says_nothing_is_waited_on_all_the_same),
         TEST(what_is_no_file_is_not_read_for_ever),
     };
 
