@@ -73,8 +73,10 @@ struct journal_recovery {
 
 /*
  * Open this role's journal for writing, recover it, start its writer thread.
- * Errors: ERR_AGAIN when another process has it; ERR_IO; ERR_CORRUPT only when not
- * even a new journal can be begun.
+ * A full disk is no error, unless a new journal has to be begun: what is submitted
+ * is refused as it is later.
+ * Errors: ERR_AGAIN when another process has it, or in that case; ERR_IO; ERR_CORRUPT
+ * only when not even a new journal can be begun.
  */
 bool journal_open(const struct journal_options *o, struct journal **ret,
                   struct journal_recovery *ret_recovery, struct err *err) MUST_CHECK;

@@ -137,6 +137,7 @@ bool segment_reopen(const struct journal_io *io, const char *dir, const struct s
 {
     struct folder_path path;
     struct segment s = { .io = io, .first_seq = at->first_seq, .end = at->end, .size = size_bytes };
+    bool failed = false;
 
     if (!folder_segment_path(dir, at->first_seq, &path, err)) {
         return false;
@@ -145,8 +146,12 @@ bool segment_reopen(const struct journal_io *io, const char *dir, const struct s
     if (s.fd < 0) {
         return disk_error(err, "open");
     }
-    if ((at->end < size_bytes && !reserve(&s, err)) || !write_again(&s, at->durable, err) ||
-        !segment_sync(&s, err)) {
+    if (at->end < size_bytes && !reserve(&s, err)) {
+        failed = err->code != ERR_AGAIN;
+        s.size =
+            s.end; /* the disk is full: the next commit is told so, when it needs another one */
+    }
+    if (failed || !write_again(&s, at->durable, err) || !segment_sync(&s, err)) {
         io->close(io->ctx, s.fd);
         return false;
     }

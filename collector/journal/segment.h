@@ -45,7 +45,8 @@ struct segment_place {
 /*
  * Go on in one that a predecessor left. What is kept and not surely durable is
  * written again and synced: after a failed sync the kernel takes pages for clean
- * that never reached the disk, and a sync alone would not write them.
+ * that never reached the disk, and a sync alone would not write them. On a full disk
+ * it has no room for more, and that is no error.
  */
 bool segment_reopen(const struct journal_io *io, const char *dir, const struct segment_place *at,
                     uint64_t size_bytes, struct segment *ret, struct err *err) MUST_CHECK;

@@ -1,5 +1,6 @@
 #include "collector/journal/journal.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -12,6 +13,7 @@
 #include "collector/base/clock.h"
 #include "collector/base/mem.h"
 #include "collector/journal/format.h"
+#include "collector/journal/io.h"
 #include "collector/journal/reader.h"
 #include "tests/unit/base/fake_folder.h"
 #include "tests/unit/unit.h"
@@ -355,6 +357,65 @@ static void a_full_quota_drops_and_counts(void **state)
     journal_close(j);
 }
 
+static uint64_t lost_in(const char *dir)
+{
+    struct journal_reader *r = open_reader(dir, 1);
+    struct journal_frame f;
+    uint64_t lost = 0;
+    struct err err;
+
+    while (journal_reader_next(r, &f, &err) == JOURNAL_READ_FRAME) {
+        const char *at = f.type == RECORD_GAP
+                             ? memmem(f.bytes.ptr, f.bytes.len, "\"lost\":", strlen("\"lost\":"))
+                             : NULL;
+
+        lost += at ? strtoul(at + strlen("\"lost\":"), NULL, 10) : 0;
+    }
+    journal_reader_close(r);
+    return lost;
+}
+
+static int no_room(void *ctx, int fd, uint64_t size)
+{
+    (void)ctx;
+    (void)fd;
+    (void)size;
+    errno = ENOSPC;
+    return -1;
+}
+
+static void a_journal_opens_on_a_full_disk_and_stores_once_there_is_room(void **state)
+{
+    (void)state;
+    struct journal_io io = journal_io_real;
+    struct journal_stats stats;
+    uint64_t seq;
+    struct err err;
+
+    options.io = &io;
+    options.when_full = JOURNAL_FULL_DROP_NEW;
+
+    struct journal *j = open_journal(NULL);
+    struct id id = journal_id(j);
+
+    (void)append(j, "{}");
+    journal_close(j);
+    io.fallocate = no_room;
+    j = open_journal(NULL);
+    assert_string_equal(journal_id(j).text, id.text);
+    assert_false(journal_append(j, RECORD_ADMIN, SLICE("{}"), 5000, &seq, &err));
+    journal_stats(j, &stats);
+    assert_string_equal(stats.refuses, "disk_full");
+    journal_close(j);
+
+    io.fallocate = journal_io_real.fallocate;
+    j = open_journal(NULL);
+    (void)append(j, "{}");
+    assert_string_equal(journal_id(j).text, id.text);
+    assert_int_equal(lost_in(dir_of(id)), 1);
+    journal_close(j);
+}
+
 /* A child whose quota is used up, and that is killed with five losses counted by itself. */
 static void count_and_die(void)
 {
@@ -373,24 +434,6 @@ static void count_and_die(void)
     journal_count_lost(j, 5, "queue_full");
     (void)usleep(200 * 1000);
     (void)raise(SIGKILL);
-}
-
-static uint64_t lost_in(const char *dir)
-{
-    struct journal_reader *r = open_reader(dir, 1);
-    struct journal_frame f;
-    uint64_t lost = 0;
-    struct err err;
-
-    while (journal_reader_next(r, &f, &err) == JOURNAL_READ_FRAME) {
-        const char *at = f.type == RECORD_GAP
-                             ? memmem(f.bytes.ptr, f.bytes.len, "\"lost\":", strlen("\"lost\":"))
-                             : NULL;
-
-        lost += at ? strtoul(at + strlen("\"lost\":"), NULL, 10) : 0;
-    }
-    journal_reader_close(r);
-    return lost;
 }
 
 static void what_was_counted_on_a_full_disk_is_told_after_kill_9(void **state)
@@ -425,6 +468,7 @@ int main(void)
         TEST(a_copied_folder_begins_another_journal),
         TEST(what_was_acknowledged_is_there_after_kill_9),
         TEST(a_full_quota_drops_and_counts),
+        TEST(a_journal_opens_on_a_full_disk_and_stores_once_there_is_room),
         TEST(what_was_counted_on_a_full_disk_is_told_after_kill_9),
     };
 
