@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/random.h>
 #include <unistd.h>
 
@@ -32,10 +31,10 @@ static bool lock(const char *path, int *ret_fd, struct err *err)
     if (fd < 0) {
         return err_errno(err, errno, "open %s", name);
     }
-    while (flock(fd, LOCK_EX) < 0) {
-        if (errno != EINTR) {
-            return err_errno(err, errno, "lock %s", name);
-        }
+    if (!fs_lock(fd)) {
+        return errno == EWOULDBLOCK
+                   ? err_set(err, ERR_AGAIN, "%s: another command has it, try again", name)
+                   : err_errno(err, errno, "lock %s", name);
     }
     *ret_fd = TAKE_FD(fd);
     return true;
@@ -68,7 +67,7 @@ static bool make_token(char ret_token[TOKEN_TEXT_SIZE], struct err *err)
     for (size_t i = 0; i < RANDOM_BYTES; i += 3) {
         unsigned bits = (unsigned)bytes[i] << 16 | (unsigned)bytes[i + 1] << 8;
 
-        bits |= i + 2 < sizeof(bytes) ? bytes[i + 2] : 0U;
+        bits |= bytes[i + 2];
         *out++ = digits[bits >> 18 & 63];
         *out++ = digits[bits >> 12 & 63];
         *out++ = digits[bits >> 6 & 63];

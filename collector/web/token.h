@@ -21,11 +21,14 @@ struct token_info {
     int64_t expires_us; /* 0: never */
 };
 
-/* Make one. Errors: ERR_INVALID: the name is taken or not [A-Za-z0-9._-]. */
+/*
+ * Make one. Errors: ERR_INVALID: the name is taken or not [A-Za-z0-9._-]; ERR_AGAIN:
+ * another command changes the file.
+ */
 bool token_create(const char *path, struct slice name, unsigned scopes, int64_t expires_us,
                   char ret_token[TOKEN_TEXT_SIZE], struct err *err) MUST_CHECK;
 
-/* Remove the one of that name or id. ERR_NOT_FOUND. */
+/* Remove the one of that name or id. Errors: ERR_NOT_FOUND; ERR_AGAIN as above. */
 bool token_revoke(const char *path, struct slice name, struct err *err) MUST_CHECK;
 
 /* All of them, in the arena. */

@@ -17,7 +17,8 @@
 struct token_cache {
     char *path;
     pthread_mutex_t mutex; /* over everything below */
-    struct stat seen;      /* st_ino 0: there is no file */
+    struct stat seen;      /* st_ino 0: there is no file, or it must be read again */
+    bool unreadable;       /* told once, until it can be read again */
     struct token_entry *entries;
     size_t n;
 };
@@ -49,8 +50,11 @@ static bool same_file(const struct stat *a, const struct stat *b)
            a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
 }
 
-/* Take over what the file says; an item that we did not write lets nobody in. */
-static void reload(struct token_cache *c)
+/*
+ * Take over what the file says; an item that we did not write lets nobody in. False:
+ * the disk did not give it now, so the next request must ask again.
+ */
+static bool reload(struct token_cache *c)
 {
     json_t *list;
     size_t i;
@@ -59,9 +63,13 @@ static void reload(struct token_cache *c)
 
     c->n = 0;
     if (!token_file_read(c->path, &list, &err)) {
-        log_error("tokens cannot be read, none is accepted", log_str("err", err.text));
-        return;
+        if (!c->unreadable) {
+            log_error("tokens cannot be read, none is accepted", log_str("err", err.text));
+        }
+        c->unreadable = err.code == ERR_IO;
+        return !c->unreadable;
     }
+    c->unreadable = false;
     c->entries = xrealloc(c->entries, (json_array_size(list) + 1) * sizeof(*c->entries));
     json_array_foreach(list, i, item)
     {
@@ -72,6 +80,7 @@ static void reload(struct token_cache *c)
         }
     }
     json_decref(list);
+    return true;
 }
 
 static void refresh(struct token_cache *c)
@@ -82,8 +91,7 @@ static void refresh(struct token_cache *c)
         now = (struct stat){ 0 };
     }
     if (!same_file(&now, &c->seen)) {
-        c->seen = now;
-        reload(c);
+        c->seen = reload(c) ? now : (struct stat){ 0 };
     }
 }
 

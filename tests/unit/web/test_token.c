@@ -1,6 +1,9 @@
 #include "collector/web/token.h"
 
+#include <fcntl.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -185,6 +188,45 @@ static void a_file_that_is_not_ours_lets_nobody_in(void **state)
     assert_int_equal(err.code, ERR_CORRUPT);
 }
 
+static void a_file_that_cannot_be_opened_now_is_read_again(void **state)
+{
+    struct token_cache *c = token_cache_new(path);
+    struct rlimit usual;
+    struct rlimit none;
+    char token[TOKEN_TEXT_SIZE];
+    char name[TOKEN_NAME_MAX + 1];
+    unsigned scopes;
+    struct err err;
+
+    (void)state;
+    assert_true(token_create(path, SLICE("ci"), WEB_SCOPE_QUERY, 0, token, &err));
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &usual), 0);
+    none = (struct rlimit){ .rlim_cur = 0, .rlim_max = usual.rlim_max };
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    assert_false(token_cache_find(c, slice_from_cstr(token), &scopes, name));
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &usual), 0);
+    assert_true(token_cache_find(c, slice_from_cstr(token), &scopes, name));
+    token_cache_free(c);
+}
+
+static void a_command_waits_for_another_no_longer_than_it_must(void **state)
+{
+    char lock[128];
+    char token[TOKEN_TEXT_SIZE];
+    struct err err;
+
+    (void)state;
+    (void)snprintf(lock, sizeof(lock), "%s.lock", path);
+
+    int held = open(lock, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+
+    assert_int_equal(flock(held, LOCK_EX), 0);
+    assert_false(token_create(path, SLICE("ci"), WEB_SCOPE_QUERY, 0, token, &err));
+    assert_int_equal(err.code, ERR_AGAIN);
+    (void)close(held);
+    assert_true(token_create(path, SLICE("ci"), WEB_SCOPE_QUERY, 0, token, &err));
+}
+
 static void scopes_are_read_and_written(void **state)
 {
     unsigned scopes = 99;
@@ -214,6 +256,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_list_tells_all_and_an_id_revokes, make_dir, remove_dir),
         cmocka_unit_test_setup_teardown(a_file_that_is_not_ours_lets_nobody_in, make_dir,
                                         remove_dir),
+        cmocka_unit_test_setup_teardown(a_file_that_cannot_be_opened_now_is_read_again, make_dir,
+                                        remove_dir),
+        cmocka_unit_test_setup_teardown(a_command_waits_for_another_no_longer_than_it_must,
+                                        make_dir, remove_dir),
         cmocka_unit_test(scopes_are_read_and_written),
     };
 
