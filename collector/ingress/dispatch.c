@@ -21,11 +21,35 @@ struct job {
     bool prepared;
 };
 
+static struct job *job_new(struct ingress *in, struct web_request *r, struct hookset *set)
+{
+    struct job *job = xcalloc(1, sizeof(*job));
+
+    job->in = in;
+    job->web = r;
+    job->set = set;
+    dispatch_init(&job->d, set, web_body(r));
+    job->d.cancel_fd = web_fd(r);
+    job->d.work_dir = in->o.work_dir;
+    (void)pthread_mutex_lock(&in->mutex);
+    in->dispatches++;
+    (void)pthread_mutex_unlock(&in->mutex);
+    return job;
+}
+
 static void job_free(struct job *job)
 {
+    struct ingress *in = job->in;
+
     dispatch_done(&job->d);
     hookset_unref(job->set);
     free(job);
+    (void)pthread_mutex_lock(&in->mutex);
+    in->dispatches--;
+    if (in->dispatches == 0) {
+        (void)pthread_cond_signal(&in->none);
+    }
+    (void)pthread_mutex_unlock(&in->mutex);
 }
 
 static void free_on_worker(struct pool_job *base, int64_t waited_us)
@@ -221,24 +245,17 @@ static struct hookset *find_set(struct ingress *in, struct slice body, struct er
 void dispatch_handle(void *ctx, struct web_request *r)
 {
     struct ingress *in = ctx;
-    struct slice body = web_body(r);
     struct err err;
-    struct hookset *set = find_set(in, body, &err);
+    struct hookset *set = find_set(in, web_body(r), &err);
 
     if (!set) {
         refuse(in, r, &err);
         return;
     }
 
-    struct job *job = xcalloc(1, sizeof(*job));
+    struct job *job = job_new(in, r, set);
 
-    job->in = in;
-    job->web = r;
-    job->set = set;
-    dispatch_init(&job->d, set, body);
-    job->d.cancel_fd = web_fd(r);
-    job->d.work_dir = in->o.work_dir;
-    if (body.len > INLINE_MAX_BYTES) {
+    if (web_body(r).len > INLINE_MAX_BYTES) {
         hand_to_pool(job);
     } else if (prepare(job)) {
         if (chain_runs_something(&job->d)) {

@@ -27,6 +27,8 @@ struct ingress *ingress_new(const struct ingress_options *o)
     ingress_set(in, o->record_wait_ms, o->deny_unrecorded);
     in->pool = pool_new(o->workers, o->queue);
     counts_init(&in->counts);
+    (void)pthread_mutex_init(&in->mutex, NULL);
+    (void)pthread_cond_init(&in->none, NULL);
     memcpy(in->routes, routes, sizeof(routes));
     return in;
 }
@@ -36,7 +38,14 @@ void ingress_free(struct ingress *in)
     if (!in) {
         return;
     }
+    (void)pthread_mutex_lock(&in->mutex);
+    while (in->dispatches > 0) {
+        (void)pthread_cond_wait(&in->none, &in->mutex);
+    }
+    (void)pthread_mutex_unlock(&in->mutex);
     pool_free(in->pool);
+    (void)pthread_cond_destroy(&in->none);
+    (void)pthread_mutex_destroy(&in->mutex);
     counts_done(&in->counts);
     free(in);
 }

@@ -43,6 +43,9 @@ struct ingress {
     _Atomic bool deny_unrecorded;
     struct pool *pool;
     struct counts counts;
+    pthread_mutex_t mutex;         /* over what follows */
+    pthread_cond_t none;           /* `dispatches` has become 0 */
+    size_t dispatches;             /* on their way: whoever answers one still looks here */
     const struct web *_Atomic web; /* for its numbers, once it listens */
     struct web_route routes[INGRESS_ROUTES];
 };
@@ -53,7 +56,10 @@ struct ingress *ingress_new(const struct ingress_options *o);
 /* What may change while it serves. Thread: any. */
 void ingress_set(struct ingress *in, int64_t record_wait_ms, bool deny_unrecorded);
 
-/* After web_stop(): finish what runs, end the workers. Accepts NULL. */
+/*
+ * After web_stop(): finish what runs, wait until each dispatch is answered, be it late
+ * (record_wait_ms), end the workers. The recorder outlives it. Accepts NULL.
+ */
 void ingress_free(struct ingress *in);
 
 /* Handlers of the routes; ctx is a struct ingress. */
