@@ -77,7 +77,7 @@ void digest_hex(const struct digest *d, char ret_hex[DIGEST_HEX_SIZE])
     ret_hex[DIGEST_HEX_SIZE - 1] = '\0';
 }
 
-static int digit(char c)
+int hex_digit(char c)
 {
     if (c >= '0' && c <= '9') {
         return c - '0';
@@ -85,21 +85,29 @@ static int digit(char c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-bool digest_from_hex(struct slice s, struct digest *ret)
+bool hex_read(struct slice s, unsigned char *ret, size_t n)
 {
-    struct digest d;
-
-    if (s.len != DIGEST_HEX_SIZE - 1) {
+    if (s.len != 2 * n) {
         return false;
     }
-    for (size_t i = 0; i < DIGEST_BYTES; i++) {
-        int high = digit(s.ptr[2 * i]);
-        int low = digit(s.ptr[2 * i + 1]);
+    for (size_t i = 0; i < n; i++) {
+        int high = hex_digit(s.ptr[2 * i]);
+        int low = hex_digit(s.ptr[2 * i + 1]);
 
         if (high < 0 || low < 0) {
             return false;
         }
-        d.bytes[i] = (unsigned char)(high << 4 | low);
+        ret[i] = (unsigned char)(high << 4 | low);
+    }
+    return true;
+}
+
+bool digest_from_hex(struct slice s, struct digest *ret)
+{
+    struct digest d;
+
+    if (!hex_read(s, d.bytes, DIGEST_BYTES)) {
+        return false;
     }
     *ret = d;
     return true;

@@ -23,3 +23,9 @@ void digest_hex(const struct digest *d, char ret_hex[DIGEST_HEX_SIZE]);
 
 /* The inverse. False when s is not 64 hexadecimal digits in lower case. */
 bool digest_from_hex(struct slice s, struct digest *ret) MUST_CHECK;
+
+/* The value of a hexadecimal digit in lower case; -1 when it is none. */
+int hex_digit(char c);
+
+/* n bytes from 2 n such digits. False, with *ret in any state, when s is anything else. */
+bool hex_read(struct slice s, unsigned char *ret, size_t n) MUST_CHECK;

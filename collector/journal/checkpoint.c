@@ -120,37 +120,20 @@ static struct id id_of(struct reading *r, const char *key)
     return id;
 }
 
-static int nibble(char c)
-{
-    if (c >= '0' && c <= '9') {
-        return c - '0';
-    }
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* Exactly n bytes in hexadecimal digits. */
 static void hex_of(struct reading *r, const char *key, unsigned char *ret, size_t n)
 {
-    struct slice text = text_of(r, key);
-
-    r->ok = r->ok && text.len == 2 * n;
-    for (size_t i = 0; r->ok && i < n; i++) {
-        int high = nibble(text.ptr[2 * i]);
-        int low = nibble(text.ptr[2 * i + 1]);
-
-        r->ok = high >= 0 && low >= 0;
-        ret[i] = (unsigned char)((high & 15) << 4 | (low & 15));
-    }
+    r->ok = hex_read(text_of(r, key), ret, n) && r->ok;
 }
 
 static void key_id_of(struct reading *r, const char *key, char ret[KEY_ID_SIZE])
 {
+    unsigned char bytes[KEY_ID_LEN / 2];
     struct slice text = text_of(r, key);
 
-    r->ok = r->ok && text.len == KEY_ID_LEN;
-    for (size_t i = 0; r->ok && i < KEY_ID_LEN; i++) {
-        r->ok = nibble(text.ptr[i]) >= 0;
-        ret[i] = text.ptr[i];
+    r->ok = r->ok && hex_read(text, bytes, sizeof(bytes));
+    if (r->ok) {
+        memcpy(ret, text.ptr, KEY_ID_LEN);
     }
 }
 

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "collector/base/clock.h"
+#include "collector/base/digest.h"
 #include "collector/base/fs.h"
 
 /* Who puts a pipe or a device in a file's place must not make us wait, or read for ever. */
@@ -182,14 +183,6 @@ static int real_lock(void *ctx, const char *path)
     return TAKE_FD(fd);
 }
 
-static int nibble(int c)
-{
-    if (c >= '0' && c <= '9') {
-        return c - '0';
-    }
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* The 32 hexadecimal digits of a file, hyphens passed over; zeros where it is not there. */
 static void read_id(const char *path, unsigned char ret[IO_ID_BYTES])
 {
@@ -201,7 +194,7 @@ static void read_id(const char *path, unsigned char ret[IO_ID_BYTES])
         return;
     }
     for (int c = fgetc(f); c != EOF && n < 2 * (size_t)IO_ID_BYTES; c = fgetc(f)) {
-        int value = nibble(c);
+        int value = hex_digit((char)c);
 
         if (value >= 0) {
             ret[n / 2] = (unsigned char)(ret[n / 2] << 4 | value);

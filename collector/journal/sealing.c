@@ -130,9 +130,8 @@ bool sealing_can_go_on(struct sealing *s, char ret_key_id[KEY_ID_SIZE])
     return strcmp(ret_key_id, key_id(s->key)) == 0;
 }
 
-bool sealing_make(struct sealing *s, uint64_t seq, int64_t now_us, struct buf *out, struct err *err)
+bool sealing_make(struct sealing *s, int64_t now_us, struct buf *out, struct err *err)
 {
-    (void)seq;
     char ignored[KEY_ID_SIZE];
     struct checkpoint c = {
         .id = id_new(),

@@ -44,6 +44,5 @@ bool sealing_can_go_on(struct sealing *s, char ret_key_id[KEY_ID_SIZE]) MUST_CHE
 /* The last checkpoint handed to it, for a segment's head; 0 and empty when there is none. */
 uint64_t sealing_last(const struct sealing *s, struct slice *ret_checkpoint);
 
-/* Append the checkpoint record of all since the last one; it will stand at `seq`. */
-bool sealing_make(struct sealing *s, uint64_t seq, int64_t now_us, struct buf *out, struct err *err)
-    MUST_CHECK;
+/* Append the checkpoint record of all since the last one. */
+bool sealing_make(struct sealing *s, int64_t now_us, struct buf *out, struct err *err) MUST_CHECK;

@@ -116,7 +116,7 @@ bool writer_checkpoint(struct journal *j, struct err *err)
 {
     begin_group(j);
     buf_clear(&j->scratch);
-    if (!sealing_make(j->sealing, j->next_seq, j->io->now_us(j->io->ctx), &j->scratch, err)) {
+    if (!sealing_make(j->sealing, j->io->now_us(j->io->ctx), &j->scratch, err)) {
         return false;
     }
     if (!buf_ok(&j->scratch) || j->scratch.len_bytes > FORMAT_CHECKPOINT_MAX) {
