@@ -7,14 +7,6 @@ enum { FAILURE_SIZE = 128 };
 
 /* ---- What a process did, in the words of an outcome ----------------------- */
 
-static void failed(struct job *j, enum cause cause, const char *text)
-{
-    j->outcome.cause = cause;
-    if (!arena_dup(&j->dispatch->arena, slice_from_cstr(text), &j->outcome.failure)) {
-        j->outcome.failure = SLICE("failed");
-    }
-}
-
 static void failed_by_signal(struct job *j, int signal)
 {
     const char *name = sigabbrev_np(signal);
@@ -23,7 +15,7 @@ static void failed_by_signal(struct job *j, int signal)
     (void)snprintf(text, sizeof(text), "ended by signal %d%s%s", signal, name ? " SIG" : "",
                    name ? name : "");
     j->outcome.signal = signal;
-    failed(j, CAUSE_SIGNAL, text);
+    job_failed(j, CAUSE_SIGNAL, slice_from_cstr(text));
 }
 
 static void failed_by_timeout(struct job *j)
@@ -37,7 +29,7 @@ static void failed_by_timeout(struct job *j)
         (void)snprintf(text, sizeof(text), "timed out after %lld ms", (long long)ms);
     }
     j->outcome.timed_out = true;
-    failed(j, CAUSE_TIMEOUT, text);
+    job_failed(j, CAUSE_TIMEOUT, slice_from_cstr(text));
 }
 
 static void tell_end(struct job *j, const struct process_result *r)
@@ -54,13 +46,13 @@ static void tell_end(struct job *j, const struct process_result *r)
         failed_by_timeout(j);
         return;
     case PROCESS_OUTPUT_LIMIT:
-        failed(j, CAUSE_OUTPUT_LIMIT, r->err.text);
+        job_failed(j, CAUSE_OUTPUT_LIMIT, slice_from_cstr(r->err.text));
         return;
     case PROCESS_CANCELLED:
-        failed(j, CAUSE_CANCELLED, r->err.text);
+        job_failed(j, CAUSE_CANCELLED, slice_from_cstr(r->err.text));
         return;
     case PROCESS_SPAWN_FAILED:
-        failed(j, CAUSE_SPAWN, r->err.text);
+        job_failed(j, CAUSE_SPAWN, slice_from_cstr(r->err.text));
         return;
     }
 }
@@ -76,7 +68,8 @@ static void tell_output(struct job *j, struct process_result *r)
 
     if (!arena_dup(a, buf_slice(&r->out), &j->outcome.out) ||
         !arena_dup(a, buf_slice(&r->err_out), &j->outcome.err_out)) {
-        failed(j, CAUSE_OUTPUT_LIMIT, "no memory is left for the output of this dispatch");
+        job_failed(j, CAUSE_OUTPUT_LIMIT,
+                   SLICE("no memory is left for the output of this dispatch"));
     }
 }
 

@@ -30,5 +30,5 @@ void run_prompt(struct job *jobs, size_t n);
 void job_starts(const struct job *j);
 void job_ended(const struct job *j);
 
-/* The job failed before it could run. `failure` is copied. */
+/* The job failed, before it could run or since. `failure` is copied. */
 void job_failed(struct job *j, enum cause cause, struct slice failure);

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "collector/base/clock.h"
-#include "collector/base/utf8.h"
 #include "collector/record/encode.h"
 #include "collector/recorder/recorder_part.h"
 #include "collector/recorder/redact.h"
@@ -54,12 +53,6 @@ static struct slice tail_of(struct slice text, size_t n)
         text.len--;
     }
     return text;
-}
-
-/* A reason is redacted whole, and then cut, so that no half of a secret is left. */
-static void clean_reason(struct maker *m, struct cut_text *reason, uint32_t *erased)
-{
-    clean_text(m, &reason->text, erased);
 }
 
 /* What was redacted into `out`, in the arena; empty when that failed, or there is no room. */
@@ -134,7 +127,7 @@ static void clean_hooks(struct maker *m, struct evaluation *e, uint32_t *erased)
         memcpy(hooks, e->hooks, e->n_hooks * sizeof(*hooks));
     }
     for (size_t i = 0; i < e->n_hooks; i++) {
-        clean_reason(m, &hooks[i].reason, erased);
+        clean_text(m, &hooks[i].reason.text, erased);
         if (m->dispatch->confidential) {
             hooks[i].stderr_tail = (struct slice){ 0 };
         }
@@ -142,14 +135,6 @@ static void clean_hooks(struct maker *m, struct evaluation *e, uint32_t *erased)
         hooks[i].stderr_tail = tail_of(hooks[i].stderr_tail, RECORD_STDERR_BYTES);
     }
     e->hooks = hooks;
-}
-
-static void give(const struct buf *out, enum record_type type, const struct evaluation *e,
-                 void (*on_record)(void *, enum record_type, struct slice,
-                                   const struct evaluation *),
-                 void *ctx)
-{
-    on_record(ctx, type, buf_slice(out), e);
 }
 
 /* Tool calls carry the whole input and output; of confidential ones, neither. */
@@ -200,16 +185,17 @@ void recorder_encode(struct recorder *r, struct dispatch *d,
         chain_evaluation(d, &d->chains[i], &e);
         e.head.collector = r->collector;
         e.payload = payload;
-        clean_reason(&m, &e.reason, &e.payload.erased);
+        clean_text(&m, &e.reason.text,
+                   &e.payload.erased); /* whole: the encoder cuts it afterwards */
         clean_hooks(&m, &e, &e.payload.erased);
-        shrink_evaluation(&e, &d->arena, &out);
-        give(&out, RECORD_HOOK_EVALUATION, &e, on_record, ctx);
+        shrink_evaluation(&e, &out);
+        on_record(ctx, RECORD_HOOK_EVALUATION, buf_slice(&out), &e);
     }
     if (fill_tool(&m, &tool)) {
         struct id id = id_new();
 
         tool.head.id = id_slice(&id);
         shrink_tool_execution(&tool, &out);
-        give(&out, RECORD_TOOL_EXECUTION, NULL, on_record, ctx);
+        on_record(ctx, RECORD_TOOL_EXECUTION, buf_slice(&out), NULL);
     }
 }

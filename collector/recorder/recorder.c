@@ -126,7 +126,7 @@ static void on_pid(void *ctx, const struct step *s, pid_t pid, uint64_t start_ti
     struct watch *w = ctx;
 
     for (size_t i = 0; i < w->n; i++) {
-        if (w->slots[i].step == s && w->slots[i].slot >= 0) {
+        if (w->slots[i].step == s) {
             inflight_set_pid(w->recorder->options.inflight, w->slots[i].slot, pid, start_ticks);
         }
     }

@@ -3,14 +3,9 @@
 #include <string.h>
 
 #include "collector/recorder/redact_name.h"
-#include "collector/recorder/redact_shape.h"
+#include "collector/recorder/redact_part.h"
 
 #define REDACTED "[redacted]"
-
-static struct slice part(struct slice text, size_t from, size_t to)
-{
-    return (struct slice){ .ptr = text.ptr + from, .len = to - from };
-}
 
 /* Append text with every secret from `first` on replaced. */
 static void replace(struct slice text, struct span first, struct buf *out, uint32_t *erased)
@@ -19,12 +14,12 @@ static void replace(struct slice text, struct span first, struct buf *out, uint3
     size_t done = 0;
 
     do {
-        buf_add(out, part(text, done, secret.from));
+        buf_add(out, redact_between(text, done, secret.from));
         buf_add(out, SLICE(REDACTED));
         done = secret.to;
         (*erased)++;
     } while (redact_find(text, done, &secret));
-    buf_add(out, part(text, done, text.len));
+    buf_add(out, redact_between(text, done, text.len));
 }
 
 bool redact_text(struct slice text, struct arena *a, struct slice *ret, uint32_t *ret_erased)
@@ -160,7 +155,7 @@ struct before {
 static void remember(struct before *b, struct slice text)
 {
     enum { MOST = BEFORE_BYTES - 1 }; /* and a blank */
-    struct slice tail = text.len > MOST ? part(text, text.len - MOST, text.len) : text;
+    struct slice tail = text.len > MOST ? redact_between(text, text.len - MOST, text.len) : text;
 
     if (b->len + tail.len > MOST) {
         size_t dropped = b->len + tail.len - MOST;

@@ -55,7 +55,7 @@ static enum binding binding_of(struct slice text, const struct run *r, size_t *r
 static bool is_secret_here(struct slice text, const struct run *r)
 {
     static const char *const in_query[] = { "sig", "pwd", "pass", "code" };
-    struct slice name = { .ptr = text.ptr + r->name, .len = r->to - r->name };
+    struct slice name = redact_between(text, r->name, r->to);
     char before = '\0';
 
     if (r->from > 0) {
@@ -137,7 +137,7 @@ bool redact_find_assignment(struct slice text, const struct run *r, struct span 
         }
     }
 
-    struct slice value = { .ptr = text.ptr + ret->from, .len = ret->to - ret->from };
+    struct slice value = redact_between(text, ret->from, ret->to);
 
     return !redact_is_reference(value);
 }

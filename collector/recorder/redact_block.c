@@ -17,8 +17,7 @@
 
 static bool is_secret(struct slice text, const struct run *r)
 {
-    return redact_is_secret_name(
-        (struct slice){ .ptr = text.ptr + r->name, .len = r->to - r->name });
+    return redact_is_secret_name(redact_between(text, r->name, r->to));
 }
 
 /* ---- YAML --------------------------------------------------------------------- */
@@ -193,7 +192,7 @@ bool redact_find_element(struct slice text, const struct run *r, struct span *re
     }
 
     size_t to = redact_until(text, from, "<");
-    struct slice value = { .ptr = text.ptr + from, .len = to - from };
+    struct slice value = redact_between(text, from, to);
 
     *ret = (struct span){ .from = from, .to = to };
     return redact_at(text, to) == '<' && redact_at(text, to + 1) == '/' &&

@@ -68,11 +68,6 @@ static bool is_in(const char *set, char c)
     return c != '\0' && strchr(set, c) != NULL;
 }
 
-static struct slice part(struct slice text, size_t from, size_t to)
-{
-    return (struct slice){ .ptr = text.ptr + from, .len = to - from };
-}
-
 /* A line that ends in a backslash goes on in the next. */
 static bool ends_command(struct slice text, size_t i)
 {
@@ -100,7 +95,7 @@ static struct slice base_name(struct slice word)
     while (i > 0 && word.ptr[i - 1] != '/') {
         i--;
     }
-    return part(word, i, word.len);
+    return redact_between(word, i, word.len);
 }
 
 /* The forms of the option `letter` that begins at `at`; 0 when its program has none such. */
@@ -110,8 +105,8 @@ static unsigned forms_of(struct slice text, size_t at, char letter)
     unsigned found = 0;
 
     while (i < at) {
-        size_t end = redact_until(part(text, 0, at), i, WORD_ENDS);
-        struct slice word = base_name(part(text, i, end));
+        size_t end = redact_until(redact_between(text, 0, at), i, WORD_ENDS);
+        struct slice word = base_name(redact_between(text, i, end));
 
         if (word.len > 0 && word.ptr[0] != '-' && (found & FORM_LEADING) != 0) {
             found = 0;
@@ -166,8 +161,9 @@ static bool find_value(struct slice text, size_t from, struct span *ret)
     if (!redact_find_quoted(text, from, ret)) {
         *ret = (struct span){ .from = from, .to = redact_until(text, from, WORD_ENDS ";|&<>`)") };
     }
-    return ret->to > ret->from && !redact_begins_reference(part(text, ret->from, ret->to)) &&
-           !redact_is_reference(part(text, ret->from, ret->to));
+    return ret->to > ret->from &&
+           !redact_begins_reference(redact_between(text, ret->from, ret->to)) &&
+           !redact_is_reference(redact_between(text, ret->from, ret->to));
 }
 
 /* user:SECRET; but a uid and a gid are none. */
@@ -184,7 +180,7 @@ static bool find_login_at(struct slice text, size_t from, struct span *ret)
     }
 
     size_t end = redact_until(text, colon, WORD_ENDS);
-    struct slice password = part(text, colon + 1, end);
+    struct slice password = redact_between(text, colon + 1, end);
 
     *ret = (struct span){ .from = colon + 1, .to = end };
     return redact_span(password, 0, "0123456789") < password.len && !redact_is_reference(password);

@@ -6,7 +6,7 @@ struct slice redact_from(struct slice text, size_t i)
 {
     size_t at = i < text.len ? i : text.len;
 
-    return (struct slice){ .ptr = text.ptr + at, .len = text.len - at };
+    return redact_between(text, at, text.len);
 }
 
 static bool is_in(const char *set, char c)

@@ -30,6 +30,12 @@ static inline char redact_at(struct slice text, size_t i)
     return text.ptr[i];
 }
 
+/* The bytes of text from `from` up to `to`, which are inside it. */
+static inline struct slice redact_between(struct slice text, size_t from, size_t to)
+{
+    return (struct slice){ .ptr = text.ptr + from, .len = to - from };
+}
+
 /* text from i on; empty past the end. */
 struct slice redact_from(struct slice text, size_t i);
 

@@ -78,7 +78,7 @@ static bool find_userinfo(struct slice text, const struct run *r, struct span *r
 
     bool alone = colon + 1 >= at;
     size_t from = alone ? first : colon + 1;
-    struct slice secret = { .ptr = text.ptr + from, .len = at - 1 - from };
+    struct slice secret = redact_between(text, from, at - 1);
 
     *ret = (struct span){ .from = from, .to = at - 1 };
     return !redact_is_reference(secret) && (!alone || is_user_token(secret));
@@ -105,7 +105,7 @@ static bool find_scheme(struct slice text, const struct run *r, struct span *ret
 
     size_t from = redact_span(text, r->to, " \t");
     size_t to = redact_until(text, from, " \t\r\n\"'<>`\\,;()[]{}|&");
-    struct slice value = { .ptr = text.ptr + from, .len = to - from };
+    struct slice value = redact_between(text, from, to);
 
     *ret = (struct span){ .from = from, .to = to };
     return from > r->to && looks_random(value);

@@ -25,21 +25,19 @@ static void cut_names(struct slice *const *names, size_t n)
 
 /* ---- Steps, in this order ----------------------------------------------------- */
 
-static void drop_captured(struct evaluation *e, struct arena *a)
+static void drop_captured(struct evaluation *e)
 {
-    (void)a;
     e->payload.captured = (struct slice){ 0 };
 }
 
-static void drop_stderr(struct evaluation *e, struct arena *a)
+static void drop_stderr(struct evaluation *e)
 {
-    (void)a;
     for (size_t i = 0; i < e->n_hooks; i++) {
         e->hooks[i].stderr_tail = (struct slice){ 0 };
     }
 }
 
-static void cut_all_names(struct evaluation *e, struct arena *a)
+static void cut_all_names(struct evaluation *e)
 {
     struct slice *const names[] = {
         &e->thread_id,       &e->run_id,    &e->call_id,       &e->user_id,
@@ -47,7 +45,6 @@ static void cut_all_names(struct evaluation *e, struct arena *a)
         &e->hook_event_type, &e->tool_name, &e->allowing_hook,
     };
 
-    (void)a;
     e->payload.keys = (struct slice){ 0 };
     cut_names(names, sizeof(names) / sizeof(names[0]));
     for (size_t i = 0; i < e->n_hooks; i++) {
@@ -59,9 +56,8 @@ static void cut_all_names(struct evaluation *e, struct arena *a)
     }
 }
 
-static void drop_reasons(struct evaluation *e, struct arena *a)
+static void drop_reasons(struct evaluation *e)
 {
-    (void)a;
     for (size_t i = 0; i < e->n_hooks; i++) {
         e->hooks[i].reason = (struct cut_text){ 0 };
     }
@@ -99,29 +95,27 @@ static bool did_more_than_pass(const struct execution *x)
 }
 
 /* Skipped hooks go first: what ran is what the record is about. */
-static void drop_skipped(struct evaluation *e, struct arena *a)
+static void drop_skipped(struct evaluation *e)
 {
-    (void)a;
     keep_hooks(e, HOOKS_RAN_KEPT, ran);
 }
 
 /* The counts still tell of all hooks, and `hooks_unlisted` how many are not there. */
-static void cut_hooks(struct evaluation *e, struct arena *a)
+static void cut_hooks(struct evaluation *e)
 {
-    (void)a;
     keep_hooks(e, HOOKS_KEPT, did_more_than_pass);
 }
 
-void shrink_evaluation(struct evaluation *e, struct arena *a, struct buf *out)
+void shrink_evaluation(struct evaluation *e, struct buf *out)
 {
-    static void (*const steps[])(struct evaluation *, struct arena *) = {
+    static void (*const steps[])(struct evaluation *) = {
         drop_captured, drop_stderr, drop_skipped, cut_all_names, drop_reasons, cut_hooks,
     };
 
     buf_clear(out);
     encode_evaluation(e, out);
     for (size_t i = 0; !buf_ok(out) && i < sizeof(steps) / sizeof(steps[0]); i++) {
-        steps[i](e, a);
+        steps[i](e);
         buf_clear(out);
         encode_evaluation(e, out);
     }

@@ -6,10 +6,9 @@
  */
 #pragma once
 
-#include "collector/base/arena.h"
 #include "collector/base/buf.h"
 #include "collector/record/record.h"
 
 /* *out holds the record afterwards, and nothing else. *e is what was written. */
-void shrink_evaluation(struct evaluation *e, struct arena *a, struct buf *out);
+void shrink_evaluation(struct evaluation *e, struct buf *out);
 void shrink_tool_execution(struct tool_execution *t, struct buf *out);
