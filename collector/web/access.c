@@ -7,7 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { GROUPS_MAX = 256 }; /* of one process; with more, the rest does not count */
+enum { GROUPS_MAX = 256 }; /* of one process; of one that has more, the primary one alone counts */
 
 /* The groups of the process when it connected; no name service is asked. */
 static bool peer_in_group(int fd, gid_t primary, gid_t group)

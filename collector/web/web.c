@@ -1,8 +1,9 @@
 #include "collector/web/web.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <fcntl.h>
 #include <unistd.h>
 
 #include "collector/base/clock.h"
@@ -56,17 +57,12 @@ static void *join_arguments(void *cls, const char *uri, struct MHD_Connection *m
 static bool read_pem(const char *path, struct buf *out, struct err *err)
 {
     CLEANUP(fs_closep) int fd = open(path, O_RDONLY | O_CLOEXEC);
-    char chunk[4096];
-    ssize_t n = 0;
 
     buf_init(out, PEM_MAX_BYTES);
-    while (fd >= 0 && (n = read(fd, chunk, sizeof(chunk))) > 0) {
-        buf_add(out, (struct slice){ .ptr = chunk, .len = (size_t)n });
+    if (fd < 0) {
+        return err_errno(err, errno, "open %s", path);
     }
-    if (fd < 0 || n < 0) {
-        return err_set(err, ERR_IO, "%s cannot be read", path);
-    }
-    return buf_ok(out) ? true : err_set(err, ERR_TOO_BIG, "%s is too big", path);
+    return fs_read_all(fd, out, err) ? true : err_wrap(err, "%s", path);
 }
 
 struct tls {
