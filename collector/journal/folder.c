@@ -33,11 +33,11 @@ bool folder_segment_path(const char *dir, uint64_t first_seq, struct folder_path
     return folder_path(ret, err, "%s/%s", dir, name);
 }
 
-/* List a folder; one that is not there has no names. */
+/* List a folder; one that is not there, or is none, has no names. */
 static bool list(const struct journal_io *io, const char *path,
                  bool (*on_name)(void *, const char *), void *arg, struct err *err)
 {
-    if (io->list(io->ctx, path, on_name, arg) < 0 && errno != ENOENT) {
+    if (io->list(io->ctx, path, on_name, arg) < 0 && errno != ENOENT && errno != ENOTDIR) {
         return err_errno(err, errno, "list %s", path);
     }
     return true;

@@ -28,7 +28,7 @@ struct folder_segments {
     size_t n;
 };
 
-/* List them. A missing folder is an empty list. Release with folder_segments_done(). */
+/* List them; none where there is no folder. Release with folder_segments_done(). */
 bool folder_segments(const struct journal_io *io, const char *dir, struct folder_segments *ret,
                      struct err *err) MUST_CHECK;
 void folder_segments_done(struct folder_segments *s);
@@ -39,7 +39,7 @@ struct folder_journals {
     size_t n;
 };
 
-/* List them. A missing folder is an empty list. Release with folder_journals_done(). */
+/* List them; none where there is no folder. Release with folder_journals_done(). */
 bool folder_journals(const struct journal_io *io, const char *role_dir, struct folder_journals *ret,
                      struct err *err) MUST_CHECK;
 void folder_journals_done(struct folder_journals *j);

@@ -36,14 +36,23 @@ static bool describe(struct found *found, struct journal_info *info)
     return info->first_seq > 0;
 }
 
+/* Other names are not ours: lost+found, where a disk of its own is mounted there. */
+static bool is_role(const char *name)
+{
+    size_t n = strlen(name);
+
+    return n < sizeof(((struct journal_info *)0)->role) &&
+           strspn(name, "abcdefghijklmnopqrstuvwxyz") == n;
+}
+
 static bool add_journals_of(void *arg, const char *role)
 {
     CLEANUP(folder_journals_done) struct folder_journals journals = { 0 };
     struct found *found = arg;
     struct folder_path dir;
 
-    if (strlen(role) >= sizeof(found->list->role)) {
-        return true; /* no role of ours */
+    if (!is_role(role)) {
+        return true;
     }
     if (!folder_path(&dir, &found->err, "%s/%s", found->journals, role) ||
         !folder_journals(found->io, dir.text, &journals, &found->err)) {

@@ -245,6 +245,23 @@ static bool count_journal(void *ctx, const struct journal_info *info)
     return true;
 }
 
+static void what_is_no_role_is_passed_over(void **state)
+{
+    (void)state;
+    struct journal *j = open_journal(NULL);
+    char path[256];
+    struct err err;
+    int n = 0;
+
+    (void)snprintf(path, sizeof(path), "%s/journals/lost+found", options.state_dir);
+    assert_int_equal(symlink("lost+found", path), 0); /* what cannot be listed: ELOOP */
+    (void)snprintf(path, sizeof(path), "%s/journals/notes", options.state_dir);
+    assert_int_equal(symlink("/etc/passwd", path), 0);
+    assert_true(journal_list(options.state_dir, count_journal, &n, &err));
+    assert_int_equal(n, 1);
+    journal_close(j);
+}
+
 static void a_copied_folder_begins_another_journal(void **state)
 {
     (void)state;
@@ -465,6 +482,7 @@ int main(void)
         TEST(segments_follow_each_other),
         TEST(what_every_sink_is_past_is_retired_and_nothing_else),
         TEST(a_full_quota_blocks_until_room_is_made),
+        TEST(what_is_no_role_is_passed_over),
         TEST(a_copied_folder_begins_another_journal),
         TEST(what_was_acknowledged_is_there_after_kill_9),
         TEST(a_full_quota_drops_and_counts),
