@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "collector/base/log.h"
 #include "collector/base/mem.h"
 #include "queries/answer.h"
 
@@ -20,6 +21,7 @@ struct desk {
     size_t first;
     size_t n;
     bool closing;
+    bool troubled; /* the last question did not get its answer from the store */
     struct desk_stats stats;
     pthread_t threads[DESK_THREADS];
     size_t n_threads;
@@ -85,6 +87,22 @@ static bool answer_why_to(struct clerk *c, const struct answer_source *from,
     return true;
 }
 
+static bool on_position(void *ctx, const struct store_position *p)
+{
+    (void)ctx;
+    (void)p;
+    return false; /* that the store answers is all that we want to know */
+}
+
+static bool answer_ready_to(struct clerk *c, struct err *err)
+{
+    if (!c->store->ops->positions(c->store, on_position, NULL, err)) {
+        return false;
+    }
+    buf_add(&c->out, SLICE("{\"status\":\"ready\"}\n"));
+    return true;
+}
+
 static bool answer_to(struct clerk *c, const struct waiting *w, struct err *err)
 {
     const struct answer_source from = { .store = c->store,
@@ -93,8 +111,7 @@ static bool answer_to(struct clerk *c, const struct waiting *w, struct err *err)
 
     switch (w->question) {
     case DESK_READY:
-        buf_add(&c->out, SLICE("{\"status\":\"ready\"}\n"));
-        return true;
+        return answer_ready_to(c, err);
     case DESK_EVALUATION:
         return evaluation_json(c->store, web_param(w->request, "id"), &c->arena, &c->out, err);
     case DESK_TRACE:
@@ -113,9 +130,10 @@ static bool is_store_lost(enum err_code code)
     return code == ERR_IO || code == ERR_CORRUPT;
 }
 
-static bool ask(struct clerk *c, const struct waiting *w, struct err *err)
+static bool ask_once(struct clerk *c, const struct waiting *w, struct err *err)
 {
     buf_clear(&c->out);
+    arena_clear(&c->arena);
     if (!c->store && !serve_store_open(c->desk->place, &c->store, err)) {
         return false;
     }
@@ -130,12 +148,41 @@ static bool ask(struct clerk *c, const struct waiting *w, struct err *err)
     return false;
 }
 
+/*
+ * A store that was open may have gone while nobody asked: its restart shows with the next
+ * question only. So what fails there is asked once more of a store that was opened for it.
+ */
+static bool ask(struct clerk *c, const struct waiting *w, struct err *err)
+{
+    bool was_open = c->store != NULL;
+
+    return ask_once(c, w, err) || (was_open && !c->store && ask_once(c, w, err));
+}
+
 static void count(struct desk *d, enum desk_question question, int status)
 {
     (void)pthread_mutex_lock(&d->lock);
     d->stats.answered[question]++;
     d->stats.failed += status >= 500;
     (void)pthread_mutex_unlock(&d->lock);
+}
+
+/* The first failure and the first answer after it are told, not each of those between. */
+static void tell_store(struct desk *d, int status, const struct err *err)
+{
+    bool trouble = status >= 500;
+    bool changed;
+
+    (void)pthread_mutex_lock(&d->lock);
+    changed = d->troubled != trouble;
+    d->troubled = trouble;
+    (void)pthread_mutex_unlock(&d->lock);
+    if (changed && trouble) {
+        log_error("the store does not answer", log_str("store", d->place->ops->name),
+                  log_str("err", err->text));
+    } else if (changed) {
+        log_info("the store answers again", log_str("store", d->place->ops->name));
+    }
 }
 
 static void serve_one(struct clerk *c, const struct waiting *w)
@@ -148,6 +195,7 @@ static void serve_one(struct clerk *c, const struct waiting *w)
         status = 503;
     }
     count(c->desk, w->question, status);
+    tell_store(c->desk, status, &err);
     if (ok) {
         web_reply(w->request, status, NULL, buf_slice(&c->out));
     } else {

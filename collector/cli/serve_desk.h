@@ -4,8 +4,9 @@
  *     listener ─▶ desk_put() ─▶ queue ─▶ one of DESK_THREADS, each with a store of its own
  *                    └ full: 503                  └─▶ web_reply()
  *
- * A store that cannot be opened, or was lost, is opened anew for the next
- * question: serve may start before there is anything to serve.
+ * A store that cannot be opened is tried again with the next question: serve may start
+ * before there is anything to serve. One that was open and is lost is opened anew, and
+ * asked once more. DESK_READY asks it too. The log says when it stops and begins to answer.
  */
 #pragma once
 

@@ -71,6 +71,45 @@ def test_both_stores_give_the_same_bytes(session, words):
     assert sqlite.stdout or sqlite.returncode
 
 
+@pytest.fixture
+def serving(session):
+    """`serve` with PostgreSQL as its store."""
+    before = session.config_file.read_text()
+    session.config_file.write_text(f'{before}serve: {{store: postgres, '
+                                   f'listen: ["unix:{session.state}/serve.sock"]}}\n')
+    session.start("serve")
+    yield session
+    assert session.stop("serve") == 0
+    session.config_file.write_text(before)
+
+
+def question(serving):
+    return serving.ask("GET", f"/v1/threads/{THREAD}/trace", sock="serve.sock")[0]
+
+
+def is_ready(serving):
+    return serving.ask("GET", "/readyz", sock="serve.sock")[0] == 200
+
+
+def test_connections_that_the_server_ended_are_noticed_by_nobody(serving, postgres):
+    assert {question(serving) for _ in range(40)} == {200}
+    postgres.psql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'stores'")
+    assert {question(serving) for _ in range(40)} == {200}
+
+
+def test_who_cannot_reach_the_store_is_not_ready_and_says_why_once(serving, postgres):
+    assert is_ready(serving) and question(serving) == 200
+    postgres.psql("ALTER DATABASE stores ALLOW_CONNECTIONS false")
+    try:
+        postgres.psql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'stores'")
+        assert not any(is_ready(serving) for _ in range(8)) and question(serving) == 503
+    finally:
+        postgres.psql("ALTER DATABASE stores ALLOW_CONNECTIONS true")
+    assert is_ready(serving) and question(serving) == 200
+    told = [line for line in serving.log().splitlines() if "the store " in line]
+    assert len(told) == 2 and "not currently accepting connections" in told[0]
+
+
 def telemetry(session):
     """What the contract calls its raw hook telemetry, of the same events, dispatched again."""
     path = session.dir / "appinsights.ndjson"
