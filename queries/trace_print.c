@@ -367,15 +367,14 @@ static void header_lines(const struct paint *p, const struct trace *t)
 static void more_line(const struct paint *p, const struct trace *t)
 {
     CLEANUP(buf_done) struct buf b;
-    char text[64];
 
     buf_init(&b, LINE_BYTES);
+    buf_add(&b, SLICE("There is more: --from "));
     paint_date(&b, t->next_us);
     buf_add_char(&b, 'T');
     paint_clock(&b, t->next_us);
-    (void)snprintf(text, sizeof(text), "There is more: --from %sZ, or a higher --limit",
-                   buf_cstr(&b));
-    paint_text(p, COLOR_YELLOW, slice_from_cstr(text), 0);
+    buf_add(&b, SLICE("Z, or a higher --limit"));
+    paint_text(p, COLOR_YELLOW, buf_slice(&b), 0);
     (void)fputc('\n', p->out);
 }
 

@@ -189,6 +189,11 @@ static void a_limit_tells_where_to_go_on(void **state)
     assert_int_equal(t.next_us, fake_time(3));
     assert_int_equal(rest.n, 4);
     assert_false(rest.truncated);
+
+    char *text = drawn(&t, (struct paint){ 0 }, false);
+
+    shows(text, "Z, or a higher --limit\n");
+    free(text);
 }
 
 static void losses_in_the_thread_s_time_stand_in_it(void **state)
