@@ -217,6 +217,7 @@ static bool listen_all(struct role *role, struct err *err)
         .tls_cert = c->collect.tls_cert,
         .tls_key = c->collect.tls_key,
         .hosts = c->collect.hosts,
+        .hosts_key = "collect.hosts",
         .max_connections = CONNECTIONS,
     };
 

@@ -100,7 +100,7 @@ static void on_metrics(void *ctx, struct web_request *r)
     add_metric(&b, "requests_total", "counter", "HTTP requests.", web.requests);
     add_metric(&b, "requests_refused_total", "counter", "Requests refused for access or limits.",
                web.refused);
-    add_metric(&b, "connections", "gauge", "Open connections.", web.connections);
+    add_metric(&b, "connections", "gauge", "Open connections.", web.open);
     add_metric(&b, "questions_waiting", "gauge", "Questions that wait.", desk.waiting);
     add_metric(&b, "questions_refused_total", "counter", "Questions refused: too many waited.",
                desk.refused);
@@ -134,6 +134,7 @@ static bool start_web(struct server *s, const struct config *c, struct err *err)
                                    .tls_cert = c->serve.tls_cert,
                                    .tls_key = c->serve.tls_key,
                                    .hosts = c->serve.hosts,
+                                   .hosts_key = "serve.hosts",
                                    .max_connections = CONNECTIONS,
                                    .idle_ms = IDLE_MS };
     struct web *web = NULL;

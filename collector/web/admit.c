@@ -167,8 +167,8 @@ static bool check_names(struct web_request *r, const struct head *h)
     }
     if (!access_host(h->value[HOST], own, l->web->hosts)) {
         return request_refuse(r, MHD_HTTP_FORBIDDEN,
-                              "Host '%" SLICE_FMT "' is not ours (collect.hosts names more)",
-                              SLICE_ARG(h->value[HOST]));
+                              "Host '%" SLICE_FMT "' is not ours (%s names more)",
+                              SLICE_ARG(h->value[HOST]), l->web->hosts_key);
     }
     if (h->times[ORIGIN] > 0 && !access_origin(h->value[ORIGIN], h->value[HOST])) {
         return request_refuse(r, MHD_HTTP_FORBIDDEN, "Origin '%" SLICE_FMT "' is not ours",

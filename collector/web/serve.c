@@ -49,6 +49,7 @@ static struct conn *conn_new(struct listener *l, struct MHD_Connection *mhd)
     c->over_limit = l->n_conns > l->web->max_connections;
     (void)pthread_mutex_unlock(&l->mutex);
     atomic_fetch_add_explicit(&l->web->connections, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&l->web->open, 1, memory_order_relaxed);
     return c;
 }
 
@@ -61,6 +62,7 @@ static void conn_free(struct listener *l, struct conn *c)
     }
     l->n_conns--;
     (void)pthread_mutex_unlock(&l->mutex);
+    atomic_fetch_sub_explicit(&l->web->open, 1, memory_order_relaxed);
     free(c);
 }
 

@@ -61,6 +61,7 @@ struct web {
     const struct web_route *routes; /* borrowed from the options */
     size_t n_routes;
     const char *const *hosts; /* owned copies */
+    const char *hosts_key;    /* borrowed from the options */
     gid_t group;              /* ACCESS_NO_GROUP: none */
     struct token_cache *tokens;
     unsigned max_connections;
@@ -69,6 +70,7 @@ struct web {
     _Atomic uint64_t requests;
     _Atomic uint64_t refused;
     _Atomic uint64_t connections;
+    _Atomic uint64_t open; /* of them, now */
 };
 
 /* One connection; lives as long as MHD's. */

@@ -207,6 +207,7 @@ static struct web *web_new(const struct web_options *o)
     w->routes = o->routes;
     w->n_routes = o->n_routes;
     w->hosts = copy_list(o->hosts);
+    w->hosts_key = o->hosts_key ? o->hosts_key : "hosts";
     w->group = (gid_t)ACCESS_NO_GROUP;
     w->tokens = o->tokens_path ? token_cache_new(o->tokens_path) : NULL;
     w->max_connections = o->max_connections > 0 ? o->max_connections : DEFAULT_CONNECTIONS;
@@ -316,5 +317,6 @@ void web_stats(const struct web *w, struct web_stats *ret)
         .requests = atomic_load_explicit(&w->requests, memory_order_relaxed),
         .refused = atomic_load_explicit(&w->refused, memory_order_relaxed),
         .connections = atomic_load_explicit(&w->connections, memory_order_relaxed),
+        .open = atomic_load_explicit(&w->open, memory_order_relaxed),
     };
 }

@@ -61,6 +61,7 @@ struct web_options {
     const char *tls_cert;     /* PEM files; NULL: plain TCP, loopback addresses only */
     const char *tls_key;
     const char *const *hosts; /* further Host names that are ours; NULL-terminated; NULL: none */
+    const char *hosts_key;    /* the configuration's key of them, for a refusal to name */
     unsigned max_connections; /* a listener; over it: refused */
     int64_t idle_ms;          /* a connection that says nothing is closed */
 };
@@ -111,6 +112,7 @@ struct web_stats {
     uint64_t requests;
     uint64_t refused; /* token, scope, Host, Origin, limits */
     uint64_t connections;
+    uint64_t open; /* connections that are open now */
 };
 /* Counted since web_start(). Thread: any. */
 void web_stats(const struct web *w, struct web_stats *ret);

@@ -151,7 +151,19 @@ def test_an_evaluation_is_told_by_its_id(hooktrail):
 
 
 def test_a_foreign_host_is_refused(hooktrail):
-    assert get(hooktrail, "/v1/why?hook=x&call=y", Host="evil.example")[0] >= 400
+    status, answer = get(hooktrail, "/v1/why?hook=x&call=y", Host="evil.example")
+    assert status == 403 and b"(serve.hosts names more)" in answer
+
+
+def test_the_gauge_of_connections_falls_when_they_end(hooktrail):
+    def gauge():
+        told = get(hooktrail, "/metrics")[1].decode().splitlines()
+        return [line for line in told if line.startswith("hooktrail_serve_connections ")]
+
+    with contextlib.closing(hooktrail.connection("serve.sock")) as c:
+        c.connect()
+        wait_for(lambda: gauge() == ["hooktrail_serve_connections 2"])
+    wait_for(lambda: gauge() == ["hooktrail_serve_connections 1"])
 
 
 def test_what_is_not_shipped_yet_is_told(hooktrail):
