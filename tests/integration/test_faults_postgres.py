@@ -7,6 +7,7 @@ import time
 
 import pytest
 
+from tests.integration.plant import ROOT
 from tests.integration.shipping import (LONG, STORED, Ship, State, assert_stored_once,
                                         stored_position, wait_for)
 from tests.servers.proxy import FAULTS, HOLDS, PostgresProxy
@@ -277,29 +278,61 @@ def test_what_a_restored_database_lacks_and_no_journal_has_is_a_gap(state, postg
 # ---- Who is let in ---------------------------------------------------------------------------------
 
 
-def test_a_reader_reads_the_views_and_nothing_else_is_granted(binary, live, tmp_path, postgres,
-                                                              dbname):
-    make_role(postgres, dbname, "hooktrail_reader")
+ROLES = ROOT / "deploy" / "postgres-roles.sql"
+
+
+def make_roles(postgres, dbname, *options):
+    """The roles' script as an administrator runs it."""
+    return subprocess.run([postgres.program("psql"), "-X", "-d", postgres.dsn(dbname), *options,
+                           "-f", ROLES], capture_output=True, text=True)
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_the_roles_script_serves_before_and_after_the_first_ship(binary, live, tmp_path, postgres,
+                                                                 dbname, when):
+    passwords = ("-v", "writer_password=w", "-v", "reader_password=r")
     make_role(postgres, dbname, "shipper")
     state = State(binary, live, tmp_path / "state",
                   postgres=sink(postgres.dsn(dbname, user="shipper")))
+    if when == "after":
+        state.fill(30, days=1)
+        state.ship_once()
+    for _ in range(2):  # again changes nothing
+        done = make_roles(postgres, dbname, *passwords)
+        assert (done.returncode, done.stderr) == (0, "")
+    state.sinks(postgres=sink(postgres.dsn(dbname, user="hooktrail_writer"), retention_days=2))
+    state.fill(30, days=5)
+    state.ship_once()
+    state.ship_once()  # it may drop the days that somebody else made, too
     state.fill(30)
     state.ship_once()
+    owners = postgres.psql("SELECT DISTINCT relowner::regrole FROM pg_class "
+                           "WHERE relnamespace = 'public'::regnamespace", dbname)
+    assert owners == ["hooktrail_writer"]
 
-    def as_reader(sql):
-        r = subprocess.run([postgres.program("psql"), "-XAtq", "-d",
-                            postgres.dsn(dbname, user="hooktrail_reader"), "-c", sql],
+    dsn = postgres.dsn(dbname, user="hooktrail_reader")
+
+    def as_reader(sql, dsn=dsn):
+        r = subprocess.run([postgres.program("psql"), "-XAtq", "-d", dsn, "-c", sql],
                            capture_output=True, text=True)
         return r.stdout.strip(), r.stderr
 
     for view in ("AgentHookEvaluation", "AgentHookExecution", "AgentToolExecution"):
         rows, fault = as_reader(f'SELECT count(*) FROM "{view}"')
         assert int(rows) > 0, fault
+    assert "read-only" in as_reader("CREATE TABLE mine ()")[1]
     for change in ("DELETE FROM hook_evaluation", "UPDATE position SET next_seq = 1",
                    "DROP VIEW \"AgentHookEvaluation\"", "TRUNCATE audit_record",
                    "SELECT hooktrail_drop_day(date '2030-01-01')"):
-        _, fault = as_reader(change)
+        _, fault = as_reader(change, f"{dsn} options='-c default_transaction_read_only=off'")
         assert "permission denied" in fault or "must be owner" in fault, (change, fault)
+
+
+def test_the_roles_script_wants_both_passwords(postgres, dbname):
+    done = make_roles(postgres, dbname, "-v", "writer_password=w")
+    assert done.returncode == 3
+    assert "give both passwords: -v writer_password=… -v reader_password=…" in done.stderr
+    assert "nothing was done" in done.stderr
 
 
 # ---- Days ------------------------------------------------------------------------------------------
