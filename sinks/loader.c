@@ -453,11 +453,11 @@ static bool run_rounds(struct loader *l, struct err *err)
             return false;
         }
         result = round_of(l, &round_err);
+        positions_count_dead(&l->state, l->batch.count.dead - dead);
         if (result != SINK_OK) {
             trouble(l, &round_err);
             continue;
         }
-        positions_count_dead(&l->state, l->batch.count.dead - dead);
         well_again(l);
         if (settled(&l->batch.count) > before) {
             l->progress_ms = clock_mono_ms();

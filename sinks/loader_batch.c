@@ -9,6 +9,7 @@
 #include "collector/base/log.h"
 #include "collector/base/mem.h"
 #include "collector/record/decode.h"
+#include "collector/record/record.h"
 #include "sinks/deadletter.h"
 #include "sinks/loader_mark.h"
 #include "sinks/sql_result.h"
@@ -377,33 +378,48 @@ static enum sink_result commit_range(struct loader_batch *b, size_t from, size_t
     return SINK_OK;
 }
 
+/*
+ * A message as a dead letter. What is no record of ours has no sequence, and may be larger
+ * than any record: then its beginning is kept.
+ */
+static bool write_letter(struct loader_batch *b, const rd_kafka_message_t *m, const char *why,
+                         struct err *err)
+{
+    struct letter l;
+    struct err ignored; /* it is told by `why` */
+    bool readable = read_message(b, m, &l, &ignored);
+    const struct deadletter d = {
+        .journal = id_valid(l.journal) ? l.journal : (struct slice){ 0 },
+        .seq = readable ? l.record.seq : 0,
+        .type = readable ? l.record.type : RECORD_NONE,
+        .error = slice_from_cstr(why),
+        .time_us = clock_now_us(),
+        .attempts = 1,
+        .record = { m->payload, m->len < RECORD_MAX_BYTES ? m->len : RECORD_MAX_BYTES },
+    };
+
+    return deadletter_append(b->o->state_dir, "postgres", &d, err);
+}
+
 /* A single message that is refused: a person gets it, and the offset moves past it. */
 static enum sink_result bury(struct loader_batch *b, size_t i, struct err *err)
 {
     const rd_kafka_message_t *m = b->messages[i];
-    struct letter l;
     struct err why;
-    struct err ignored; /* a message that cannot be read has no type, and that is why it is here */
-    bool readable = read_message(b, m, &l, &ignored);
-    struct deadletter d = {
-        .journal = header(m, "journal"),
-        .seq = readable ? l.record.seq : 0,
-        .type = readable ? l.record.type : RECORD_NONE,
-        .time_us = clock_now_us(),
-        .attempts = 1,
-        .record = { .ptr = m->payload, .len = m->len },
-    };
 
-    (void)err_set(&why, err->code, "%s/%d at offset %lld: %s", rd_kafka_topic_name(m->rkt),
-                  m->partition, (long long)m->offset, err->text);
-    d.error = slice_from_cstr(why.text);
-    if (!deadletter_append(b->o->state_dir, "postgres", &d, err)) {
+    (void)err_set(&why, err->code, "%s/%d at offset %lld, %zu bytes: %s",
+                  rd_kafka_topic_name(m->rkt), m->partition, (long long)m->offset, m->len,
+                  err->text);
+    if (!write_letter(b, m, why.text, err)) {
         return SINK_RETRY;
     }
     log_error("record refused for good, kept as a dead letter", log_str("sink", "postgres"),
               log_str("err", why.text));
-    b->count.dead++;
-    return commit_range(b, i, i + 1, true, err);
+
+    enum sink_result result = commit_range(b, i, i + 1, true, err);
+
+    b->count.dead += result == SINK_OK;
+    return result;
 }
 
 /* As it comes; and with a look at everything where something is there that we did not know of. */

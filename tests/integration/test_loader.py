@@ -194,14 +194,18 @@ def test_a_record_that_is_refused_is_a_dead_letter_and_a_letter_sent_late_is_loa
 
 def test_messages_that_are_not_ours_are_dead_letters_and_all_others_are_loaded(
         producer, loader, kafka, postgres, dbname):
-    """Without headers, no JSON, of no record, a tombstone, a sequence that no journal reaches."""
+    """
+    Without headers, no JSON, of no record, a tombstone, a sequence that no journal reaches, larger
+    than any record.
+    """
     source, sink = producer(), loader()
     journal, _, _ = source.fill(500)
     source.ship_once()
     headers = ["-H", f"journal={journal}", "-H", "seq=7"]
     foreign = [([], "{}"), (headers, "no json"), (headers, '{"type":"poem"}'), (headers, None),
                (["-H", "journal=\udcff\udcfe", "-H", "seq=8"], "[]"),
-               (["-H", f"journal={journal}", "-H", "seq=9223372036854775808"], "{}")]
+               (["-H", f"journal={journal}", "-H", "seq=9223372036854775808"], "{}"),
+               ([], "no json" * 100_000)]
     for extra, value in foreign:
         subprocess.run(["kcat", "-P", "-b", kafka.bootstrap, "-t", f"{dbname}.tool_execution", "-K",
                         "|", "-Z", *extra], input=f"k|{value or ''}\n".encode(), check=True,
