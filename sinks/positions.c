@@ -14,6 +14,7 @@
 #include "collector/base/clock.h"
 #include "collector/base/fs.h"
 #include "collector/base/mem.h"
+#include "collector/base/utf8.h"
 
 enum { WRITE_EVERY_MS = 1000, NAME_BYTES = 128, FOLDER_MODE = 0750 };
 static const char folder[] = "sinks";
@@ -184,13 +185,28 @@ void positions_tell(struct positions *p, struct slice journal, uint64_t seq)
     e->told = seq;
 }
 
+/* An error may quote any bytes, and be cut within a character: JSON takes neither. */
+static void mend_utf8(char *text)
+{
+    while (*text) {
+        size_t n = utf8_length(slice_from_cstr(text));
+
+        if (n == 0) {
+            *text = '?';
+        }
+        text += n > 0 ? n : 1;
+    }
+}
+
 void positions_set_state(struct positions *p, enum sink_state state, const char *error)
 {
-    if (p->state != state || strcmp(p->error, error) != 0) {
-        p->state = state;
-        (void)snprintf(p->error, sizeof(p->error), "%s", error);
-        p->changed = true;
-    }
+    char text[sizeof(p->error)];
+
+    (void)snprintf(text, sizeof(text), "%s", error);
+    mend_utf8(text);
+    p->changed = p->changed || p->state != state || strcmp(p->error, text) != 0;
+    p->state = state;
+    memcpy(p->error, text, sizeof(text));
 }
 
 void positions_count_dead(struct positions *p, uint64_t n)

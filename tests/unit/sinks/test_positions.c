@@ -106,6 +106,18 @@ static void the_state_and_its_reason_are_in_the_file(void **state)
     assert_true(file_says("\"state\": \"ok\""));
 }
 
+static void a_reason_that_is_cut_within_a_character_is_in_the_file(void **state)
+{
+    (void)state;
+    CLEANUP(positions_done) struct positions p = load();
+
+    positions_set_state(&p, SINK_STATE_BROKEN, "role \"j\xc3\xbcrgen\" \xff, \xe2\x82");
+    flush(&p, true);
+    assert_true(file_says("role \\\"j\xc3\xbcrgen\\\" ?, ??"));
+    positions_set_state(&p, SINK_STATE_BROKEN, "role \"j\xc3\xbcrgen\" \xff, \xe2\x82");
+    assert_false(p.changed);
+}
+
 static void the_file_is_written_at_most_once_a_second_unless_it_must(void **state)
 {
     (void)state;
@@ -162,6 +174,7 @@ int main(void)
         TEST(a_loss_told_of_a_journal_without_position_leaves_it_at_1),
         TEST(what_was_told_before_the_position_is_forgotten),
         TEST(the_state_and_its_reason_are_in_the_file),
+        TEST(a_reason_that_is_cut_within_a_character_is_in_the_file),
         TEST(the_file_is_written_at_most_once_a_second_unless_it_must),
         TEST(a_file_that_cannot_be_understood_is_an_error),
         TEST(only_a_sink_that_is_not_named_is_unconfigured),
