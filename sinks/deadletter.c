@@ -25,7 +25,9 @@ enum {
     LINE_MAX_BYTES = 2 * RECORD_MAX_BYTES + 8192,
     NAME_BYTES = 128,
 };
-static const size_t file_max_bytes = (size_t)1 << 30; /* what a walk reads into memory */
+/* What a walk reads into memory; and what a file takes before, so that letters may grow in one. */
+static const size_t file_max_bytes = (size_t)512 * 1024 * 1024;
+static const size_t full_bytes = (size_t)256 * 1024 * 1024;
 static const char folder[] = "deadletters";
 static const char suffix[] = ".ndjson";
 
@@ -213,7 +215,7 @@ static bool parse_line(struct slice line, struct arena *a, struct deadletter *re
     return record_of(v, a, &ret->record);
 }
 
-/* All of the file; empty when there is none. */
+/* The file from its beginning; or, `from` negative, its last bytes. Empty when there is none. */
 static bool read_file(const struct place *p, off_t from, struct buf *out, struct err *err)
 {
     CLEANUP(fs_closep) int fd = openat(p->dir_fd, p->file, O_RDONLY | O_CLOEXEC);
@@ -294,8 +296,14 @@ static bool append_bytes(const struct place *p, struct slice bytes, struct err *
     CLEANUP(fs_closep)
     int fd = openat(p->dir_fd, p->file, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
 
-    if (fd < 0) {
+    off_t there = fd < 0 ? -1 : lseek(fd, 0, SEEK_END);
+
+    if (there < 0) {
         return err_errno(err, errno, "%s", p->file);
+    }
+    if ((size_t)there + bytes.len > full_bytes) {
+        return err_set(err, ERR_TOO_BIG, "full with %lld bytes: retry or drop what is there",
+                       (long long)there);
     }
     if (!fs_write_all(fd, bytes, err)) {
         return err_wrap(err, "%s", p->file);
@@ -332,7 +340,7 @@ bool deadletter_append(const char *state_dir, const char *sink, const struct dea
     return append_bytes(&place, buf_slice(&line), err) || err_wrap(err, "dead letters of %s", sink);
 }
 
-/* One line: offered, and what is kept of it goes to `out`. */
+/* One line: offered, and what is kept of it goes to `out`, if there is one. */
 static void offer(struct slice line, deadletter_on_letter on_letter, void *ctx, struct buf *out,
                   struct deadletter_count *count)
 {
@@ -342,8 +350,10 @@ static void offer(struct slice line, deadletter_on_letter on_letter, void *ctx, 
     arena_init(&arena, LINE_MAX_BYTES);
     if (!parse_line(line, &arena, &d)) {
         count->unreadable++;
-        buf_add(out, line);
-        buf_add_char(out, '\n');
+        if (out) {
+            buf_add(out, line);
+            buf_add_char(out, '\n');
+        }
         return;
     }
     if (on_letter(ctx, &d) == DEADLETTER_DROP) {
@@ -351,7 +361,39 @@ static void offer(struct slice line, deadletter_on_letter on_letter, void *ctx, 
         return;
     }
     count->kept++;
-    add_line(out, &d);
+    if (out) {
+        add_line(out, &d);
+    }
+}
+
+/* In the place, which was entered. */
+static bool walk(const struct place *place, bool rewrite, deadletter_on_letter on_letter, void *ctx,
+                 struct deadletter_count *ret, struct err *err)
+{
+    CLEANUP(buf_done) struct buf text;
+    CLEANUP(buf_done) struct buf kept;
+    struct slice line;
+    struct slice rest;
+
+    buf_init(&text, file_max_bytes);
+    buf_init(&kept, file_max_bytes);
+    if (!read_file(place, 0, &text, err)) {
+        return false;
+    }
+    rest = buf_slice(&text);
+    while (rest.len > 0) {
+        (void)slice_cut(rest, '\n', &line, &rest);
+        if (line.len > 0) {
+            offer(line, on_letter, ctx, rewrite ? &kept : NULL, ret);
+        }
+    }
+    if (!rewrite || text.len_bytes == 0) {
+        return true;
+    }
+    if (!buf_ok(&kept)) {
+        return err_set(err, ERR_TOO_BIG, "%s: too many", place->file);
+    }
+    return fs_replace(place->dir_fd, place->file, buf_slice(&kept), err);
 }
 
 bool deadletter_walk(const char *state_dir, const char *sink, bool rewrite,
@@ -359,31 +401,12 @@ bool deadletter_walk(const char *state_dir, const char *sink, bool rewrite,
                      struct err *err)
 {
     CLEANUP(leave) struct place place = { .dir_fd = -1, .lock_fd = -1 };
-    CLEANUP(buf_done) struct buf text;
-    CLEANUP(buf_done) struct buf kept;
-    struct slice line;
-    struct slice rest;
 
     *ret = (struct deadletter_count){ 0 };
-    buf_init(&text, file_max_bytes);
-    buf_init(&kept, file_max_bytes);
-    if (!enter(state_dir, sink, &place, err) || !read_file(&place, 0, &text, err)) {
+    if (!enter(state_dir, sink, &place, err) || !walk(&place, rewrite, on_letter, ctx, ret, err)) {
         return err_wrap(err, "dead letters of %s", sink);
     }
-    rest = buf_slice(&text);
-    while (rest.len > 0) {
-        (void)slice_cut(rest, '\n', &line, &rest);
-        if (line.len > 0) {
-            offer(line, on_letter, ctx, &kept, ret);
-        }
-    }
-    if (!rewrite || text.len_bytes == 0) {
-        return true;
-    }
-    if (!buf_ok(&kept)) {
-        return err_set(err, ERR_TOO_BIG, "dead letters of %s: too many", sink);
-    }
-    return fs_replace(place.dir_fd, place.file, buf_slice(&kept), err);
+    return true;
 }
 
 bool deadletter_sinks(const char *state_dir, void (*on_sink)(void *ctx, const char *sink),

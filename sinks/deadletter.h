@@ -6,9 +6,10 @@
  *     {"journal","seq","type","error","time","attempts","record":{…}}
  *
  * `record` is the record byte for byte; bytes that are no JSON, or as deep as
- * JSON may be, stand as `record_hex` instead. A line is on disk before the position moves past its
- * record, so a crash between the two writes it again at the most: the last line
- * is looked at, and not repeated. Whoever appends or rewrites holds NAME.lock.
+ * JSON may be, stand as `record_hex` instead. A line is on disk before the position
+ * moves past its record; the last line is looked at, so that a crash between the two
+ * does not repeat it. A file of 256 MiB takes no more: the sink waits, and says so,
+ * until a person has sent or dropped letters. Whoever appends or rewrites holds NAME.lock.
  * Thread: any; calls on one file wait for each other, at most LOCK_WAIT_MS.
  */
 #pragma once
@@ -29,7 +30,10 @@ struct deadletter {
     struct slice record; /* the exact bytes */
 };
 
-/* Append one, durably, unless it is the last one there already. */
+/*
+ * Append one, durably, unless it is the last one there already.
+ * Errors: ERR_TOO_BIG: the file is full; ERR_AGAIN: another process holds the lock for long.
+ */
 bool deadletter_append(const char *state_dir, const char *sink, const struct deadletter *d,
                        struct err *err) MUST_CHECK;
 

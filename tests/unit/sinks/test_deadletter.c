@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "collector/base/buf.h"
 #include "collector/record/payload.h"
@@ -170,6 +171,24 @@ static void a_torn_line_is_kept_and_ends_before_the_next(void **state)
     assert_non_null(strstr(fake_folder_get(FILE_NAME), "\"attempts\":2"));
 }
 
+static void a_full_file_takes_no_more_until_somebody_acts(void **state)
+{
+    (void)state;
+    const struct deadletter d = letter(2, SLICE("{}"));
+    struct err err = { 0 };
+    char path[512];
+
+    append(1, SLICE("{}"));
+    (void)snprintf(path, sizeof(path), "%s/" FILE_NAME, fake_folder_path());
+    assert_int_equal(truncate(path, (off_t)256 * 1024 * 1024 - 10),
+                     0); /* a hole: no disk is used */
+    assert_false(deadletter_append(fake_folder_path(), "x", &d, &err));
+    assert_int_equal(err.code, ERR_TOO_BIG);
+    assert_non_null(strstr(err.text, "dead letters of x: full"));
+    assert_int_equal(truncate(path, 0), 0);
+    append(2, SLICE("{}"));
+}
+
 static void a_walk_that_only_looks_changes_nothing(void **state)
 {
     (void)state;
@@ -212,6 +231,7 @@ int main(void)
         TEST(the_last_letter_is_not_repeated),
         TEST(letters_without_a_sequence_are_told_apart_by_their_error),
         TEST(a_torn_line_is_kept_and_ends_before_the_next),
+        TEST(a_full_file_takes_no_more_until_somebody_acts),
         TEST(a_walk_that_only_looks_changes_nothing),
         TEST(the_sinks_that_have_letters_are_listed),
     };
