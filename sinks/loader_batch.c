@@ -363,6 +363,9 @@ static enum sink_result commit_range(struct loader_batch *b, size_t from, size_t
                       : add_message(b, i, &marks, &count, err);
     }
     if (result == SINK_OK) {
+        result = postgres_batch_send(b->db, err);
+    }
+    if (result == SINK_OK) {
         result = loader_marks_write(&marks, err);
     }
     if (result == SINK_OK) {

@@ -144,16 +144,21 @@ enum sink_result postgres_batch_begin(struct postgres_batch *b, struct err *err)
     return sql_result(postgres_exec(b->db, "BEGIN", err));
 }
 
-enum sink_result postgres_batch_commit(struct postgres_batch *b, struct slice source,
-                                       struct err *err)
+enum sink_result postgres_batch_send(struct postgres_batch *b, struct err *err)
 {
     enum sql_class class = postgres_rows_send_all(&b->made, b->db, err);
 
-    if (class == SQL_DONE) {
-        class = postgres_copy_settle(b->db, err);
-    }
-    if (class != SQL_DONE) {
-        return sql_result(class);
+    return sql_result(class == SQL_DONE ? postgres_copy_settle(b->db, err) : class);
+}
+
+enum sink_result postgres_batch_commit(struct postgres_batch *b, struct slice source,
+                                       struct err *err)
+{
+    enum sink_result result = postgres_batch_send(b, err);
+    enum sql_class class;
+
+    if (result != SINK_OK) {
+        return result;
     }
     class = postgres_minutes_add(b->db, source, &b->rollup, err);
     if (class == SQL_DATA) { /* of a count: no fault of the records, never bury them for it */

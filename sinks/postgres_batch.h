@@ -62,6 +62,12 @@ enum sink_result postgres_batch_list(struct postgres_batch *b, const struct post
                                      struct err *err) MUST_CHECK;
 
 /*
+ * Send what is left, and hear what became of all rows. Whoever writes more in the transaction
+ * than records does it after this: the next statement would hear of a row that is refused.
+ */
+enum sink_result postgres_batch_send(struct postgres_batch *b, struct err *err) MUST_CHECK;
+
+/*
  * Send what is left, merge the roll-ups as rows of `source` (a journal's id, or a
  * loader's name: sources never wait for each other), commit.
  */
