@@ -126,9 +126,17 @@ void pool_submit_rest(struct pool *p, struct pool_job *job)
 {
     (void)pthread_mutex_lock(&p->mutex);
     start_worker(p);
-    append(p, job);
-    (void)pthread_cond_signal(&p->more);
+
+    bool nobody = p->n_threads == 0;
+
+    if (!nobody) {
+        append(p, job);
+        (void)pthread_cond_signal(&p->more);
+    }
     (void)pthread_mutex_unlock(&p->mutex);
+    if (nobody) {
+        job->run(job, 0);
+    }
 }
 
 void pool_free(struct pool *p)

@@ -30,7 +30,10 @@ void pool_free(struct pool *p);
 /* Take a job; never blocks. False: the queue is full, or no worker can be started. */
 bool pool_submit(struct pool *p, struct pool_job *job) MUST_CHECK;
 
-/* The same for what is left to do of a job that was taken: no limit holds it back. */
+/*
+ * The same for what is left to do of a job that was taken: no limit holds it back. Where
+ * not one worker can be started it is done inside this call.
+ */
 void pool_submit_rest(struct pool *p, struct pool_job *job);
 
 struct pool_stats {

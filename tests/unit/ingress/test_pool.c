@@ -108,6 +108,21 @@ static void the_rest_of_a_job_is_never_refused(void **state)
     assert_int_equal(g.done, 4);
 }
 
+static void the_rest_is_done_at_once_where_there_is_no_worker(void **state)
+{
+    struct gate g = shut;
+    struct pool *p = pool_new(0, 1);
+    struct job job;
+
+    (void)state;
+    make_jobs(&job, 1, &g);
+    open_gate(&g);
+    assert_false(pool_submit(p, &job.base));
+    pool_submit_rest(p, &job.base);
+    assert_int_equal(g.done, 1);
+    pool_free(p);
+}
+
 static void one_worker_takes_jobs_in_their_order_and_tells_how_long_they_waited(void **state)
 {
     struct gate g = shut;
@@ -164,6 +179,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_full_queue_refuses_and_counts),
         cmocka_unit_test(the_rest_of_a_job_is_never_refused),
+        cmocka_unit_test(the_rest_is_done_at_once_where_there_is_no_worker),
         cmocka_unit_test(one_worker_takes_jobs_in_their_order_and_tells_how_long_they_waited),
         cmocka_unit_test(workers_are_started_as_they_are_needed_up_to_the_limit),
         cmocka_unit_test(a_pool_without_jobs_ends),
