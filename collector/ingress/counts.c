@@ -76,7 +76,7 @@ void counts_duration(struct counts *c, int64_t duration_us, int64_t queue_us)
     atomic_fetch_add_explicit(&c->queue_us, (uint64_t)queue_us, memory_order_relaxed);
 }
 
-void counts_head(struct buf *out, const char *name, const char *type, const char *help)
+static void print_head(struct buf *out, const char *name, const char *type, const char *help)
 {
     buf_addf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
 }
@@ -84,7 +84,7 @@ void counts_head(struct buf *out, const char *name, const char *type, const char
 void counts_plain(struct buf *out, const char *name, const char *type, const char *help,
                   uint64_t value)
 {
-    counts_head(out, name, type, help);
+    print_head(out, name, type, help);
     buf_addf(out, "%s %" PRIu64 "\n", name, value);
 }
 
@@ -102,8 +102,8 @@ static void add_label(struct buf *out, const char *name, const char *value)
 
 static void print_decisions(struct counts *c, struct buf *out)
 {
-    counts_head(out, "hooktrail_decisions_total", "counter",
-                "Decisions of chains, by contract, event and decision.");
+    print_head(out, "hooktrail_decisions_total", "counter",
+               "Decisions of chains, by contract, event and decision.");
     (void)pthread_mutex_lock(&c->mutex);
     for (size_t i = 0; i < c->n_rows; i++) {
         buf_add(out, SLICE("hooktrail_decisions_total{"));
@@ -122,7 +122,7 @@ static void print_durations(struct counts *c, struct buf *out)
     static const char name[] = "hooktrail_dispatch_duration_seconds";
     uint64_t sum = 0;
 
-    counts_head(out, name, "histogram", "From a request's arrival to its decision.");
+    print_head(out, name, "histogram", "From a request's arrival to its decision.");
     for (size_t i = 0; i < COUNTS_BUCKETS; i++) {
         sum += atomic_load_explicit(&c->buckets[i], memory_order_relaxed);
         buf_addf(out, "%s_bucket{le=\"%g\"} %" PRIu64 "\n", name, (double)bounds_us[i] / 1e6, sum);
@@ -137,8 +137,8 @@ static void print_recorded(struct counts *c, struct buf *out)
 {
     static const char *const words[] = { "stored", "late", "lost" };
 
-    counts_head(out, "hooktrail_recorded_total", "counter",
-                "Dispatches by what had become of their record when they were answered.");
+    print_head(out, "hooktrail_recorded_total", "counter",
+               "Dispatches by what had become of their record when they were answered.");
     for (size_t i = 0; i < 3; i++) {
         buf_addf(out, "hooktrail_recorded_total{outcome=\"%s\"} %" PRIu64 "\n", words[i],
                  atomic_load(&c->recorded[i]));
@@ -150,8 +150,8 @@ void counts_print(struct counts *c, struct buf *out)
     print_decisions(c, out);
     print_durations(c, out);
     print_recorded(c, out);
-    counts_head(out, "hooktrail_queue_seconds_total", "counter",
-                "Time that dispatches waited for a worker.");
+    print_head(out, "hooktrail_queue_seconds_total", "counter",
+               "Time that dispatches waited for a worker.");
     buf_addf(out, "hooktrail_queue_seconds_total %.6f\n", (double)atomic_load(&c->queue_us) / 1e6);
     counts_plain(out, "hooktrail_dispatch_refused_total", "counter",
                  "Requests that were no dispatch.", atomic_load(&c->refused));

@@ -48,7 +48,6 @@ void counts_duration(struct counts *c, int64_t duration_us, int64_t queue_us);
 /* Append all of it in Prometheus' text format. */
 void counts_print(struct counts *c, struct buf *out);
 
-/* One metric's HELP and TYPE lines; and one without labels, whole. */
-void counts_head(struct buf *out, const char *name, const char *type, const char *help);
+/* One metric without labels: its HELP and TYPE lines, and its value. */
 void counts_plain(struct buf *out, const char *name, const char *type, const char *help,
                   uint64_t value);

@@ -1,8 +1,5 @@
 #include "collector/journal/journal.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <time.h>
 

@@ -1,6 +1,5 @@
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "collector/base/mem.h"
 #include "collector/journal/adopt.h"

@@ -2,7 +2,6 @@
 
 #include <poll.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "collector/base/mem.h"
 #include "collector/journal/missing.h"

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "collector/base/clock.h"
 #include "collector/base/mem.h"
 #include "collector/journal/checkpoint.h"
 #include "collector/journal/merkle.h"

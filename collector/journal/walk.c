@@ -1,7 +1,5 @@
 #include "collector/journal/walk.h"
 
-#include <string.h>
-
 /* Open the segment that begins with s.first[i]. */
 static bool enter(struct walk *w, const struct folder_segments *s, size_t i, struct err *err)
 {

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "collector/base/clock.h"
-#include "collector/record/encode.h"
 #include "collector/recorder/recorder_part.h"
 #include "collector/recorder/redact.h"
 #include "collector/recorder/shrink.h"

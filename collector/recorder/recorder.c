@@ -2,7 +2,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "collector/base/clock.h"
 #include "collector/base/log.h"
@@ -34,7 +33,8 @@ void recorder_set(struct recorder *r, const struct recorder_settings *s)
     r->process.end_left_behind = s->end_left_behind;
 }
 
-void recorder_unref(struct recorder *r)
+/* The last one frees. */
+static void unref(struct recorder *r)
 {
     if (atomic_fetch_sub(&r->refs, 1) == 1) {
         pthread_cond_destroy(&r->changed);
@@ -48,7 +48,7 @@ void recorder_free(struct recorder *r)
 {
     if (r) {
         waiting_stop(r);
-        recorder_unref(r);
+        unref(r);
     }
 }
 
@@ -206,7 +206,7 @@ static void settle(struct pending *p, enum recorded outcome)
         buf_done(&p->bytes[i]);
     }
     free(p);
-    recorder_unref(r);
+    unref(r);
 }
 
 static void on_settled(struct journal_batch *b, enum journal_outcome outcome, uint64_t first_seq)

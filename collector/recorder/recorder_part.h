@@ -75,6 +75,3 @@ void waiting_answer(struct recorder *r, struct pending *p, enum recorded outcome
 
 /* Free the slots of p: its record is stored, or counted whatever comes. The lock is held. */
 void recorder_release_slots(struct recorder *r, struct pending *p);
-
-/* Drop a reference; the last one frees. */
-void recorder_unref(struct recorder *r);

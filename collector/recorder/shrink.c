@@ -1,7 +1,5 @@
 #include "collector/recorder/shrink.h"
 
-#include <string.h>
-
 #include "collector/base/utf8.h"
 #include "collector/record/encode.h"
 

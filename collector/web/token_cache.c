@@ -2,7 +2,6 @@
  * The file is looked at for each request (one stat), and read when its inode,
  * size or time is another one: fs_replace always makes a new inode.
  */
-#include <errno.h>
 #include <pthread.h>
 #include <string.h>
 #include <sys/stat.h>

@@ -5,7 +5,6 @@
 #include <libgen.h>
 #include <limits.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "collector/base/buf.h"
 #include "collector/base/clock.h"
