@@ -28,6 +28,15 @@ static int64_t begun_us(const struct retiring *r, uint64_t first_seq)
     return INT64_MAX;
 }
 
+/*
+ * Whether a sink may still want what is before `behind`. Of the last segment the mark
+ * alone tells where it ends: who wants what is behind that knows it better.
+ */
+static bool is_needed(const struct retiring *r, uint64_t behind, bool last)
+{
+    return r->needed < behind || (last && r->needed > behind && r->needed != UINT64_MAX);
+}
+
 /* A clock that was set back makes nothing older. */
 static bool is_old(const struct retiring *r, int64_t since_us)
 {
@@ -60,7 +69,7 @@ static bool retire_segments(struct retiring *r, const struct folder_segments *s)
         struct folder_path path;
         struct err err;
 
-        if ((last && r->in_use) || r->needed < behind ||
+        if ((last && r->in_use) || is_needed(r, behind, last) ||
             !is_old(r, begun_us(r, last ? s->first[i] : s->first[i + 1])) ||
             !folder_segment_path(r->dir.text, s->first[i], &path, &err) || !tell(r, behind) ||
             r->j->io->unlink(r->j->io->ctx, path.text) < 0) {

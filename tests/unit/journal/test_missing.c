@@ -428,6 +428,31 @@ static struct folder_path last_segment(struct place *p)
     return path;
 }
 
+static void a_mark_that_tells_too_little_retires_nothing_that_is_needed(void **state)
+{
+    struct place *p = *state;
+    struct folder_path last = last_segment(p);
+    CLEANUP(mark_close) struct mark mark = { 0 };
+    struct err err;
+
+    assert_true(mark_open(&journal_io_real, p->dir.text, true, &mark, &err));
+    mark_set_state(&mark, FORMAT_MARK_ENDED);
+
+    uint64_t end = mark_durable(&mark);
+    uint64_t needed = end;
+
+    (void)start(p); /* another one */
+    mark_move(&mark, 9, 1);
+    journal_retire(p->j, up_to, &needed);
+    assert_true(is_there(last.text));
+
+    mark_move(&mark, end, 1);
+    needed = end + 1;
+    journal_retire(p->j, up_to, &needed);
+    assert_false(is_there(p->dir.text));
+    stop(p);
+}
+
 static void make_no_file(const char *path, int kind)
 {
     switch (kind) {
@@ -478,6 +503,7 @@ int main(void)
         TEST(a_mark_that_is_cut_while_it_is_used_kills_nobody),
         TEST(a_reader_that_met_a_cut_mark_believes_the_whole_one_again),
         TEST(a_mark_that_says_nothing_is_waited_on_all_the_same),
+        TEST(a_mark_that_tells_too_little_retires_nothing_that_is_needed),
         TEST(what_is_no_file_is_not_read_for_ever),
     };
 
