@@ -186,11 +186,6 @@ const char *web_actor(const struct web_request *r)
     return r->actor;
 }
 
-bool web_allows(const struct web_request *r, enum web_scope scope)
-{
-    return (r->scopes & (unsigned)scope) == (unsigned)scope;
-}
-
 int web_fd(const struct web_request *r)
 {
     return r->fd;

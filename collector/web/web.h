@@ -91,8 +91,6 @@ struct slice web_param(const struct web_request *r, const char *name);
 struct slice web_query(const struct web_request *r, const char *name);
 /* Who asks, for admin records and logs: "uid 1000" or "token NAME". */
 const char *web_actor(const struct web_request *r);
-/* True when the asker has that scope (for finer checks than the route's). */
-bool web_allows(const struct web_request *r, enum web_scope scope);
 /* The client's socket, to be polled for POLLRDHUP until the reply; never read or written. */
 int web_fd(const struct web_request *r);
 
