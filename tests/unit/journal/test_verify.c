@@ -160,7 +160,7 @@ static void append_forged(struct place *p)
     while (walk_next(&w, &f, &err) == WALK_FRAME) {
         sealing_add(s, &f);
     }
-    assert_true(sealing_make(s, w.next_seq, 1, &record, &err));
+    assert_true(sealing_make(s, 1, &record, &err));
     f = (struct format_frame){ .seq = w.next_seq,
                                .type = RECORD_CHECKPOINT,
                                .leaf = format_leaf(buf_slice(&record)),
