@@ -33,6 +33,25 @@ bool folder_segment_path(const char *dir, uint64_t first_seq, struct folder_path
     return folder_path(ret, err, "%s/%s", dir, name);
 }
 
+bool folder_journal_id(const char *dir, struct slice *ret, struct err *err)
+{
+    struct slice path = slice_from_cstr(dir);
+
+    while (path.len > 0 && path.ptr[path.len - 1] == '/') {
+        path.len--;
+    }
+
+    size_t at = path.len > ID_TEXT_LEN ? path.len - ID_TEXT_LEN : 0;
+    struct slice id = { .ptr = path.ptr + at, .len = path.len - at };
+
+    if (!id_valid(id)) {
+        return err_set(err, ERR_INVALID,
+                       "%s is not the folder of a journal: its name must be the journal's id", dir);
+    }
+    *ret = id;
+    return true;
+}
+
 /* List a folder; one that is not there, or is none, has no names. */
 static bool list(const struct journal_io *io, const char *path,
                  bool (*on_name)(void *, const char *), void *arg, struct err *err)

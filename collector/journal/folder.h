@@ -22,6 +22,9 @@ bool folder_path(struct folder_path *ret, struct err *err, const char *fmt, ...)
 bool folder_segment_path(const char *dir, uint64_t first_seq, struct folder_path *ret,
                          struct err *err) MUST_CHECK;
 
+/* A journal's id, which is the name of its folder; into `dir`. Errors: ERR_INVALID. */
+bool folder_journal_id(const char *dir, struct slice *ret, struct err *err) MUST_CHECK;
+
 /* First sequences of the segments of a journal, rising. */
 struct folder_segments {
     uint64_t *first; /* owned */

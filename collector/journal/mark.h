@@ -5,7 +5,8 @@
  * map it read-only, and wait on it. It outlives kill -9 of the writer. Only what
  * is already true is ever stored, so a mark that a power loss set back is merely
  * late. Layout: format.h.
- * Thread: the writer's side belongs to the writer; the rest any.
+ * Thread: the writer's side belongs to the writer, but mark_set_losses(): whoever
+ * holds the journal's lock; the rest any.
  */
 #pragma once
 

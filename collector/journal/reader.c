@@ -38,23 +38,6 @@ uint64_t journal_reader_durable(struct journal_reader *r)
     return r->trusts ? r->durable : UINT64_MAX;
 }
 
-/* The journal's id is the name of its folder. */
-static bool id_of(const char *dir, struct slice *ret, struct err *err)
-{
-    struct slice path = slice_from_cstr(dir);
-
-    while (path.len > 0 && path.ptr[path.len - 1] == '/') {
-        path.len--;
-    }
-    if (path.len < ID_TEXT_LEN) {
-        return err_set(err, ERR_INVALID, "%s is not the folder of a journal", dir);
-    }
-    ret->ptr = path.ptr + path.len - ID_TEXT_LEN;
-    ret->len = ID_TEXT_LEN;
-    return id_valid(*ret) ? true
-                          : err_set(err, ERR_INVALID, "%s is not the folder of a journal", dir);
-}
-
 /* Of what is not there any more: which part is retired, and which is lost. */
 static bool look_before(struct journal_reader *r, const char *dir, uint64_t from_seq,
                         struct err *err)
@@ -83,7 +66,7 @@ bool reader_open(const struct journal_io *io, const char *dir, uint64_t from_seq
 {
     struct slice id = { 0 };
 
-    if (!id_of(dir, &id, err)) {
+    if (!folder_journal_id(dir, &id, err)) {
         return false;
     }
 

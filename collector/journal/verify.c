@@ -259,6 +259,7 @@ static bool read_frames(struct verifier *v, struct err *err)
 static void conclude(struct verifier *v)
 {
     struct verify_report *r = v->report;
+
     if (!v->reader) {
         return;
     }
@@ -341,21 +342,16 @@ static bool is_whole(struct verifier *v, const char *dir, const struct folder_se
     return missing_count(m) == 0;
 }
 
-/* The journal's id is the name of its folder; its first segment the first there is. */
+/* From the first segment there is. */
 static bool begin(struct verifier *v, const char *dir, struct err *err)
 {
     CLEANUP(folder_segments_done) struct folder_segments s = { 0 };
-    struct slice path = slice_from_cstr(dir);
+    struct slice id;
 
-    while (path.len > 1 && path.ptr[path.len - 1] == '/') {
-        path.len--;
+    if (!folder_journal_id(dir, &id, err)) {
+        return false;
     }
-    if (path.len < ID_TEXT_LEN ||
-        !id_valid((struct slice){ .ptr = path.ptr + path.len - ID_TEXT_LEN, .len = ID_TEXT_LEN })) {
-        return err_set(err, ERR_INVALID,
-                       "%s is not the folder of a journal: its name must be the journal's id", dir);
-    }
-    memcpy(v->report->journal.text, path.ptr + path.len - ID_TEXT_LEN, ID_TEXT_LEN);
+    memcpy(v->report->journal.text, id.ptr, ID_TEXT_LEN);
     if (!folder_segments(&journal_io_real, dir, &s, err)) {
         return false;
     }
