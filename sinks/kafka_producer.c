@@ -71,9 +71,11 @@ enum sink_result kafka_producer_fail(struct kafka_producer *p, rd_kafka_error_t 
 
 /*
  * The topic cannot know less than was committed through it, as our file tells: then it
- * is another topic, or an older one, and what it has forgotten would be sent again.
+ * is another topic, or an older one, and what it has forgotten would be sent again. What
+ * at-least-once has delivered the topic does not know: then the file's position is ours,
+ * and the topic's with the first transaction.
  */
-static enum sink_result check_position(const struct kafka_producer *p, struct err *err)
+static enum sink_result check_position(struct kafka_producer *p, struct err *err)
 {
     const struct kafka_owner *o = p->owner;
     struct positions told;
@@ -83,16 +85,19 @@ static enum sink_result check_position(const struct kafka_producer *p, struct er
     }
 
     uint64_t had = positions_get(&told, slice_from_cstr(p->journal));
+    bool here = positions_here(&told, slice_from_cstr(p->journal));
 
     positions_done(&told);
+    if (here && p->next < had) {
+        p->next = had;
+    }
     if (p->next >= had) {
         return SINK_OK;
     }
     (void)err_set(err, ERR_INVALID,
-                  "kafka: topic %s.positions stands at %" PRIu64 " of journal %s"
-                  " and stood at %" PRIu64 ": it was deleted and made anew, or lost what it had. "
-                  "To send all again remove sinks/%s.positions.json of the state folder; to go on "
-                  "write that number under the journal's key",
+                  "kafka: %s.positions has %" PRIu64 " of journal %s, and had %" PRIu64
+                  ": stop ship; to send all again remove sinks/%s.positions.json, "
+                  "to go on write the higher to it; see hooktrail.yaml(5)",
                   o->set.topic_prefix, p->next, p->journal, had, o->sink);
     return SINK_BROKEN;
 }

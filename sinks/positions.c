@@ -74,6 +74,7 @@ static void take(struct positions *p, const json_t *j)
 {
     const char *journal;
     json_t *next;
+    size_t i;
 
     json_object_foreach(json_object_get(j, "positions"), journal, next)
     {
@@ -85,6 +86,12 @@ static void take(struct positions *p, const json_t *j)
     {
         if (json_integer_value(next) > 0) {
             positions_tell(p, slice_from_cstr(journal), (uint64_t)json_integer_value(next));
+        }
+    }
+    json_array_foreach(json_object_get(j, "here"), i, next)
+    {
+        if (json_is_string(next)) {
+            positions_set_here(p, slice_from_cstr(json_string_value(next)), true);
         }
     }
     p->dead = (uint64_t)json_integer_value(json_object_get(j, "dead"));
@@ -163,6 +170,21 @@ void positions_set(struct positions *p, struct slice journal, uint64_t next)
     e->next = next;
 }
 
+bool positions_here(const struct positions *p, struct slice journal)
+{
+    const struct positions_entry *e = find(p, journal);
+
+    return e && e->here;
+}
+
+void positions_set_here(struct positions *p, struct slice journal, bool here)
+{
+    struct positions_entry *e = entry_of(p, journal);
+
+    p->changed = p->changed || e->here != here;
+    e->here = here;
+}
+
 void positions_deliver(struct positions *p, struct slice journal, uint64_t next)
 {
     positions_set(p, journal, next);
@@ -216,7 +238,7 @@ void positions_count_dead(struct positions *p, uint64_t n)
 }
 
 /* What was told behind the position only: before it no loss can be met again. */
-static void add_entry(const struct positions_entry *e, json_t *next, json_t *told)
+static void add_entry(const struct positions_entry *e, json_t *next, json_t *told, json_t *here)
 {
     if (e->next > 0) {
         (void)json_object_set_new(next, e->journal, json_integer((json_int_t)e->next));
@@ -224,23 +246,27 @@ static void add_entry(const struct positions_entry *e, json_t *next, json_t *tol
     if (e->told >= e->next && e->told > 0) {
         (void)json_object_set_new(told, e->journal, json_integer((json_int_t)e->told));
     }
+    if (e->here) {
+        (void)json_array_append_new(here, json_string(e->journal));
+    }
 }
 
 static json_t *as_json(const struct positions *p)
 {
     json_t *list = json_object();
     json_t *told = json_object();
+    json_t *here = json_array();
     char now[CLOCK_TEXT_SIZE];
     char delivered[CLOCK_TEXT_SIZE];
 
     for (size_t i = 0; i < p->n; i++) {
-        add_entry(&p->list[i], list, told);
+        add_entry(&p->list[i], list, told, here);
     }
     clock_format(clock_now_us(), now);
     clock_format(p->delivered_us, delivered);
-    return json_pack("{s:s, s:b, s:o, s:o, s:s, s:s, s:I, s:s*, s:s}", "sink", p->sink,
-                     "configured", 1, "positions", list, "told", told, "state", states[p->state],
-                     "error", p->error, "dead", (json_int_t)p->dead, "delivered",
+    return json_pack("{s:s, s:b, s:o, s:o, s:o, s:s, s:s, s:I, s:s*, s:s}", "sink", p->sink,
+                     "configured", 1, "positions", list, "told", told, "here", here, "state",
+                     states[p->state], "error", p->error, "dead", (json_int_t)p->dead, "delivered",
                      p->delivered_us > 0 ? delivered : NULL, "time", now);
 }
 

@@ -5,10 +5,11 @@
  *
  *     {"sink","configured":true,"positions":{JOURNAL-ID: next_seq},
  *      "state":"ok|retrying|broken","error","dead":N,"delivered","time",
- *      "told":{JOURNAL-ID: seq}}
+ *      "told":{JOURNAL-ID: seq}, "here":[JOURNAL-ID]}
  *
  * `delivered` is when something last was; `told`, up to where losses that stand
- * before a position were told, so that a restart does not tell them again.
+ * before a position were told, so that a restart does not tell them again; `here`, which
+ * journals' positions only we know: they were moved by a delivery that keeps none itself.
  *
  * `collect` retires no segment that a configured sink still needs; `status` shows
  * it. For a sink that keeps no position of its own it is the position: a crash
@@ -29,6 +30,7 @@ struct positions_entry {
     char journal[ID_TEXT_SIZE];
     uint64_t next;
     uint64_t told; /* 0: nothing that stands before `next` */
+    bool here;     /* only we know `next`; the destination may know less */
 };
 
 struct positions {
@@ -56,6 +58,9 @@ void positions_done(struct positions *p);
 /* The next sequence of a journal; 1 for one that is not there. */
 uint64_t positions_get(const struct positions *p, struct slice journal);
 void positions_set(struct positions *p, struct slice journal, uint64_t next);
+/* Does only this file know the position, and not the destination? */
+bool positions_here(const struct positions *p, struct slice journal);
+void positions_set_here(struct positions *p, struct slice journal, bool here);
 /* As positions_set(), by a delivery now. */
 void positions_deliver(struct positions *p, struct slice journal, uint64_t next);
 /* Up to which sequence losses were told; 0: none that stands before the position. */

@@ -66,6 +66,9 @@ static bool position(void *ctx, struct slice journal, uint64_t *ret_next, struct
         return false;
     }
     tell_restored(n, journal, *ret_next);
+    if (n->o->ops->position && *ret_next > positions_get(&n->positions, journal)) {
+        positions_set_here(&n->positions, journal, false);
+    }
     positions_set(&n->positions, journal, *ret_next);
     return true;
 }
@@ -154,8 +157,25 @@ static bool ready(struct runner *n)
     return true;
 }
 
+/* From now on the other of the two knows the position: the sink was configured otherwise. */
+static void hand_over(struct runner *n, struct slice journal, bool here)
+{
+    log_info("delivery was changed, it goes on from where the other one ended",
+             log_str("sink", n->o->cfg->name), log_slice("journal", journal),
+             log_i64("from", (int64_t)positions_get(&n->positions, journal)),
+             log_str("position_kept", here ? "here" : "by the sink"));
+}
+
 static void settle(struct runner *n, struct slice journal, uint64_t next)
 {
+    bool here = !n->o->ops->position;
+
+    if (positions_here(&n->positions, journal) != here) {
+        if (positions_get(&n->positions, journal) > 1) {
+            hand_over(n, journal, here);
+        }
+        positions_set_here(&n->positions, journal, here);
+    }
     n->o->source->ops->settled(n->o->source, journal, next);
     positions_deliver(&n->positions, journal, next);
     n->progress_ms = clock_mono_ms();

@@ -237,6 +237,24 @@ def test_two_state_folders_publish_into_the_same_topics(binary, live, tmp_path, 
     assert_published(kafka, prefix, records, exactly=True)
 
 
+def test_a_changed_delivery_goes_on_from_where_the_other_ended(start, kafka, prefix):
+    state = start("at-least-once")
+    journal, _, _ = state.fill(300)
+    for n, delivery in enumerate(("at-least-once", "exactly-once") * 2):
+        state.sinks(kafka=sink(kafka, prefix, delivery, batch_records=50))
+        with Ship(state) as ship:
+            wait_for(lambda: state.position("kafka", journal) > 1, 60, state.log_tail)
+            ship.kill_and_restart() if delivery == "exactly-once" else None
+            shipped(state, journal)
+            ship.stop()
+        assert state.log_text().count("delivery was changed") == n, state.log_tail()
+        assert (journal in state.told("kafka")["here"]) == (n % 2 == 0)
+        state.fill(300)
+    state.ship_once()
+    assert_published(kafka, prefix, [r for r in state.records() if r.journal == journal],
+                     exactly=True)
+
+
 # ---- What is refused -------------------------------------------------------------------------------
 
 

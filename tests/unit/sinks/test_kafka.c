@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "collector/base/log.h"
+#include "sinks/positions.h"
+#include "tests/unit/base/fake_folder.h"
 #include "tests/unit/sinks/fake_kafka.h"
 #include "tests/unit/sinks/sink_contract.h"
 #include "tests/unit/unit.h"
@@ -30,7 +32,8 @@ struct place {
     struct sink_record records[RECORDS];
 };
 
-static void begin_for(struct place *p, const char *delivery, int64_t timeout_ms)
+static void begin_in(struct place *p, const char *delivery, int64_t timeout_ms,
+                     const char *state_dir)
 {
     struct err err;
 
@@ -38,15 +41,27 @@ static void begin_for(struct place *p, const char *delivery, int64_t timeout_ms)
     fake_kafka_topics(p->fake);
     p->cfg = (struct sink_config){ .settings = fake_kafka_settings(p->fake, delivery),
                                    .name = "k",
+                                   .state_dir = state_dir,
                                    .timeout_ms = timeout_ms };
     p->samples = sink_samples_new(1, RECORDS);
     memcpy(p->records, sink_samples_list(p->samples), sizeof(p->records));
     assert_true(sink_kafka_driver(p->cfg.settings)->open(&p->cfg, &p->sink, &err));
 }
 
+static void begin_for(struct place *p, const char *delivery, int64_t timeout_ms)
+{
+    begin_in(p, delivery, timeout_ms, NULL);
+}
+
 static void begin(struct place *p, const char *delivery)
 {
     begin_for(p, delivery, 5000);
+}
+
+/* With a state folder. */
+static void begin_kept(struct place *p, const char *delivery)
+{
+    begin_in(p, delivery, 5000, fake_folder_path());
 }
 
 static void end(struct place *p)
@@ -204,6 +219,51 @@ static void a_record_that_was_mended_is_taken_alone(void **state)
     assert_int_equal(ship(&p, 2, 3, &err), SINK_OK);
 }
 
+/* A file of positions that says `next`, which only we know or the topic told. */
+static void keep(const struct place *p, uint64_t next, bool here)
+{
+    struct positions kept;
+    struct err err;
+
+    assert_true(positions_load(fake_folder_path(), p->cfg.name, &kept, &err));
+    positions_set(&kept, J, next);
+    positions_set_here(&kept, J, here);
+    assert_true(positions_flush(&kept, true, &err));
+    positions_done(&kept);
+}
+
+static void what_at_least_once_has_delivered_is_not_sent_again(void **state)
+{
+    (void)state;
+    struct err err;
+    uint64_t next;
+    PLACE p;
+
+    begin_kept(&p, "exactly-once");
+    keep(&p, 11, true);
+    assert_true(p.sink->ops->position(p.sink, J, &next, &err));
+    assert_int_equal(next, 11);
+    assert_int_equal(fake_kafka_count(p.fake, "t.positions"), 0);
+    assert_int_equal(ship(&p, 11, 20, &err), SINK_OK);
+    assert_true(fake_kafka_count(p.fake, "t.positions") > 0);
+}
+
+static void a_topic_that_forgot_what_it_told_is_for_a_person_in_a_whole_sentence(void **state)
+{
+    (void)state;
+    struct err err = { 0 };
+    uint64_t next;
+    PLACE p;
+
+    begin_kept(&p, "exactly-once");
+    keep(&p, 123456789, false);
+    assert_false(p.sink->ops->position(p.sink, J, &next, &err));
+    assert_non_null(
+        strstr(err.text, "of journal 0190a000-0000-7000-8000-000000000001, and had 123456789"));
+    assert_non_null(strstr(err.text, "see hooktrail.yaml(5)"));
+    assert_true(strlen(err.text) < sizeof(err.text) - 40); /* of longer names */
+}
+
 static void a_fenced_producer_waits_for_a_person(void **state)
 {
     (void)state;
@@ -262,6 +322,11 @@ int main(void)
         cmocka_unit_test(two_journals_in_turn_have_a_producer_each),
         cmocka_unit_test(a_bad_record_costs_one_transaction_however_often_its_span_is_halved),
         cmocka_unit_test(a_record_that_was_mended_is_taken_alone),
+        cmocka_unit_test_setup_teardown(what_at_least_once_has_delivered_is_not_sent_again,
+                                        fake_folder_begin, fake_folder_end),
+        cmocka_unit_test_setup_teardown(
+            a_topic_that_forgot_what_it_told_is_for_a_person_in_a_whole_sentence, fake_folder_begin,
+            fake_folder_end),
         cmocka_unit_test(a_fenced_producer_waits_for_a_person),
         cmocka_unit_test(a_transaction_that_the_broker_ended_is_tried_again),
         cmocka_unit_test(a_limit_that_the_broker_does_not_allow_is_for_a_person),

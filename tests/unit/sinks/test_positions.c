@@ -91,6 +91,27 @@ static void what_was_told_before_the_position_is_forgotten(void **state)
     positions_done(&p);
 }
 
+static void whose_position_it_is_outlives_a_restart(void **state)
+{
+    (void)state;
+    struct positions p = load();
+
+    positions_deliver(&p, J, 6);
+    positions_deliver(&p, K, 7);
+    positions_set_here(&p, J, true);
+    flush(&p, true);
+    positions_done(&p);
+    p = load();
+    assert_true(positions_here(&p, J));
+    assert_false(positions_here(&p, K));
+    positions_set_here(&p, J, false);
+    flush(&p, true);
+    positions_done(&p);
+    p = load();
+    assert_false(positions_here(&p, J));
+    positions_done(&p);
+}
+
 static void the_state_and_its_reason_are_in_the_file(void **state)
 {
     (void)state;
@@ -173,6 +194,7 @@ int main(void)
         TEST(what_was_written_is_there_after_a_restart),
         TEST(a_loss_told_of_a_journal_without_position_leaves_it_at_1),
         TEST(what_was_told_before_the_position_is_forgotten),
+        TEST(whose_position_it_is_outlives_a_restart),
         TEST(the_state_and_its_reason_are_in_the_file),
         TEST(a_reason_that_is_cut_within_a_character_is_in_the_file),
         TEST(the_file_is_written_at_most_once_a_second_unless_it_must),

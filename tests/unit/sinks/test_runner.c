@@ -41,11 +41,12 @@ static int end(void **state)
     return fake_folder_end(state);
 }
 
-static enum runner_end run_with(bool once, int64_t patience_ms, struct err *err)
+static enum runner_end run_into(const struct sink_ops *ops, bool once, int64_t patience_ms,
+                                struct err *err)
 {
     const struct runner_options o = {
         .cfg = &cfg,
-        .ops = &fake_sink_ops,
+        .ops = ops,
         .source = source,
         .stop = &stop,
         .batch_records = BATCH,
@@ -54,6 +55,11 @@ static enum runner_end run_with(bool once, int64_t patience_ms, struct err *err)
     };
 
     return runner_run(&o, err);
+}
+
+static enum runner_end run_with(bool once, int64_t patience_ms, struct err *err)
+{
+    return run_into(&fake_sink_ops, once, patience_ms, err);
 }
 
 static enum runner_end run_for(int64_t patience_ms, struct err *err)
@@ -110,6 +116,37 @@ static void a_single_run_that_could_not_read_everything_has_failed(void **state)
     assert_int_equal(run_once(&err), RUNNER_GAVE_UP);
     assert_non_null(strstr(err.text, "cannot be read"));
     assert_file(N + 1, SINK_STATE_OK, 0); /* all else is delivered */
+}
+
+static bool kept_here(void)
+{
+    struct positions p;
+    struct err err;
+    bool here;
+
+    assert_true(positions_load(fake_folder_path(), "fake", &p, &err));
+    here = positions_here(&p, J);
+    positions_done(&p);
+    return here;
+}
+
+static void the_file_knows_whether_the_sink_keeps_the_position(void **state)
+{
+    (void)state;
+    struct sink_ops forgetful = fake_sink_ops;
+    struct err err;
+
+    forgetful.position = NULL;
+    fake_sink_script(NULL, 0);
+    assert_int_equal(run_into(&forgetful, true, 5000, &err), RUNNER_DELIVERED);
+    assert_true(kept_here());
+    assert_int_equal(run_once(&err), RUNNER_DELIVERED); /* nothing is delivered */
+    assert_true(kept_here());
+    source->ops->close(source);
+    source = fake_source_new(J, sink_samples_list(samples), N, BATCH);
+    fake_sink_script(NULL, 0);
+    assert_int_equal(run_once(&err), RUNNER_DELIVERED);
+    assert_false(kept_here());
 }
 
 static void a_sink_that_goes_down_is_asked_anew_where_it_stands(void **state)
@@ -243,6 +280,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(all_arrives_and_the_file_says_so),
         TEST(a_single_run_that_could_not_read_everything_has_failed),
+        TEST(the_file_knows_whether_the_sink_keeps_the_position),
         TEST(a_sink_that_goes_down_is_asked_anew_where_it_stands),
         TEST(a_sink_that_is_not_there_ends_a_single_run_in_words),
         TEST(what_was_asked_to_stop_stops_at_once),
