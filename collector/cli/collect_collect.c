@@ -54,6 +54,7 @@ struct role {
     struct recorder *recorder;
     struct ingress *ingress;
     struct web *web;
+    struct tell told;
     int signals; /* signalfd */
     char work_dir[PATH_MAX];
 };
@@ -303,6 +304,17 @@ static int64_t retire_pause_ms(const struct role *role)
     return stats.full ? TICK_MS : RETIRE_MS;
 }
 
+/* A journal that is full is for `status` to show. */
+static void tell_whether_stored(struct role *role)
+{
+    struct journal_stats stats;
+
+    journal_stats(role->journal, &stats);
+    if (tell_journal(&role->told, &stats)) {
+        tell_write(&role->told, role->config->state, &role->sets);
+    }
+}
+
 static const struct config *in_force(const struct role *role)
 {
     return role->live ? role->live : role->config;
@@ -339,7 +351,8 @@ static void reload(struct role *role)
         config_free(role->live);
         role->live = done.config;
     }
-    tell_write(role->config->state, &role->sets, &done);
+    tell_reload(&role->told, &done);
+    tell_write(&role->told, role->config->state, &role->sets);
     notify_state("READY=1");
 }
 
@@ -359,6 +372,7 @@ static void wait_for_the_end(struct role *role)
             retired_ms -= RETIRE_MS; /* a sink may be gone */
         }
         process_reap();
+        tell_whether_stored(role);
         if (clock_mono_ms() - retired_ms >= retire_pause_ms(role)) {
             retired_ms = clock_mono_ms();
             retire_shipped(in_force(role), role->journal);
@@ -398,7 +412,7 @@ static int run_role(const struct cli *cli, struct role *role)
         if (sets_count(&role->sets) == 0) {
             log_warn("no contract is configured, every dispatch is refused: set contracts");
         }
-        tell_write(role->config->state, &role->sets, NULL);
+        tell_write(&role->told, role->config->state, &role->sets);
         notify_state("READY=1");
         wait_for_the_end(role);
         tell_remove(role->config->state);
@@ -431,6 +445,7 @@ static int run(const struct cli *cli, int argc, char **argv)
 
     int code = run_role(cli, &role);
 
+    tell_done(&role.told);
     sets_done(&role.sets);
     config_free(role.live);
     config_free(role.config);

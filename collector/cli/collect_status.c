@@ -9,13 +9,16 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "collector/journal/format.h"
 #include "collector/journal/reader.h"
 
 enum { COMM_CHARS = 15 }; /* of a program's name; the kernel cuts the rest */
 
 struct status {
-    const char *state; /* the folder */
+    const char *state;   /* the folder */
+    int64_t quota_bytes; /* of a role's journals */
     json_t *journals;
+    json_t *quotas;
     json_t *sinks;
     bool collects; /* the first role runs */
     bool broken;
@@ -116,15 +119,22 @@ static json_t *roles_of(struct status *s)
 
 /* ---- Journals --------------------------------------------------------------- */
 
-static json_int_t bytes_of(const char *dir)
+struct bytes {
+    json_int_t on_disk;
+    json_int_t segments; /* what counts for the quota */
+};
+
+static struct bytes bytes_of(const char *dir)
 {
-    json_int_t bytes = 0;
+    struct bytes bytes = { 0 };
     DIR *d = opendir(dir);
     struct stat st;
+    uint64_t first;
 
     for (const struct dirent *e = d ? readdir(d) : NULL; e; e = readdir(d)) {
         if (fstatat(dirfd(d), e->d_name, &st, 0) == 0 && S_ISREG(st.st_mode)) {
-            bytes += st.st_blocks * 512;
+            bytes.on_disk += st.st_blocks * 512;
+            bytes.segments += format_segment_seq(e->d_name, &first) ? st.st_size : 0;
         }
     }
     if (d) {
@@ -133,15 +143,53 @@ static json_int_t bytes_of(const char *dir)
     return bytes;
 }
 
+/* A role's quota: one for all of its journals. */
+static void add_used(struct status *s, const char *role, json_int_t used)
+{
+    json_t *quota;
+    size_t i;
+
+    json_array_foreach(s->quotas, i, quota)
+    {
+        if (strcmp(json_string_value(json_object_get(quota, "role")), role) == 0) {
+            used += json_integer_value(json_object_get(quota, "used_bytes"));
+            (void)json_object_set_new(quota, "used_bytes", json_integer(used));
+            return;
+        }
+    }
+    (void)json_array_append_new(s->quotas, json_pack("{ss,sI,sI}", "role", role, "used_bytes", used,
+                                                     "quota_bytes", (json_int_t)s->quota_bytes));
+}
+
+/* What collect says of its journal; of other roles nobody says anything. */
+static void add_refusal(struct status *s, const json_t *told)
+{
+    const char *refuses = json_string_value(json_object_get(told, "refuses"));
+    json_t *quota;
+    size_t i;
+
+    json_array_foreach(s->quotas, i, quota)
+    {
+        if (told && strcmp(json_string_value(json_object_get(quota, "role")), "collect") == 0) {
+            const char *word = refuses && strcmp(refuses, "quota") == 0 ? "full" : refuses;
+
+            (void)json_object_set_new(quota, "state", json_string(word ? word : "ok"));
+        }
+    }
+    s->broken = s->broken || refuses;
+}
+
 static bool add_journal(void *ctx, const struct journal_info *info)
 {
     struct status *s = ctx;
+    struct bytes bytes = bytes_of(info->dir);
 
+    add_used(s, info->role, bytes.segments);
     (void)json_array_append_new(s->journals,
                                 json_pack("{ss,ss,sI,sI,sI,sb}", "journal", info->id.text, "role",
                                           info->role, "first_seq", (json_int_t)info->first_seq,
                                           "durable_seq", (json_int_t)info->durable_seq, "bytes",
-                                          bytes_of(info->dir), "open", info->open));
+                                          bytes.on_disk, "open", info->open));
     return true;
 }
 
@@ -223,6 +271,18 @@ static void print_reload(const struct cli *cli, const json_t *reload)
 
 /* ---- Output ----------------------------------------------------------------- */
 
+static bool is_bad(const char *word)
+{
+    static const char *const bad[] = { "broken", "died", "full", "disk_full", "io" };
+
+    for (size_t i = 0; word && i < sizeof(bad) / sizeof(bad[0]); i++) {
+        if (strcmp(word, bad[i]) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* A table of an array of objects: a column a key. */
 static void print_table(const struct cli *cli, const json_t *rows, const char *const *keys,
                         const char *const *heads, size_t columns)
@@ -242,9 +302,8 @@ static void print_table(const struct cli *cli, const json_t *rows, const char *c
             } else {
                 const char *text =
                     json_is_boolean(v) ? (json_is_true(v) ? "yes" : "no") : json_string_value(v);
-                bool bad = text && (strcmp(text, "broken") == 0 || strcmp(text, "died") == 0);
 
-                cli_table_cell(&t, bad ? COLOR_RED : COLOR_NONE,
+                cli_table_cell(&t, is_bad(text) ? COLOR_RED : COLOR_NONE,
                                slice_from_cstr(text ? text : "-"));
             }
         }
@@ -263,6 +322,8 @@ static void print_all(const struct cli *cli, const json_t *all)
                                                 "durable_seq", "bytes", "open" };
     static const char *const journal_heads[] = { "=JOURNAL", "ROLE",   ">FIRST",
                                                  ">DURABLE", ">BYTES", "OPEN" };
+    static const char *const quota_keys[] = { "role", "used_bytes", "quota_bytes", "state" };
+    static const char *const quota_heads[] = { "JOURNALS OF", ">USED", ">QUOTA", "STATE" };
     static const char *const sink_keys[] = { "sink", "state", "lag", "dead", "delivered", "error" };
     static const char *const sink_heads[] = { "SINK",  "STATE",     ">LAG",
                                               ">DEAD", "DELIVERED", "LAST ERROR" };
@@ -273,18 +334,24 @@ static void print_all(const struct cli *cli, const json_t *all)
     }
     print_reload(cli, json_object_get(all, "reload"));
     print_table(cli, json_object_get(all, "journals"), journal_keys, journal_heads, 6);
+    print_table(cli, json_object_get(all, "quotas"), quota_keys, quota_heads, 4);
     print_table(cli, json_object_get(all, "sinks"), sink_keys, sink_heads, 6);
 }
 
 static int report(const struct cli *cli, const struct config *c)
 {
-    struct status s = { .state = c->state, .journals = json_array(), .sinks = json_array() };
+    struct status s = { .state = c->state,
+                        .quota_bytes = c->journal.quota_mb << 20,
+                        .journals = json_array(),
+                        .quotas = json_array(),
+                        .sinks = json_array() };
     json_t *roles = roles_of(&s);
     json_t *told =
         s.collects ? read_json(&s, "run", "collect", ".json") : NULL; /* collect_tell.h */
     int code = CLI_DONE;
 
     s.failed = s.failed || !journal_list(c->state, add_journal, &s, &s.err);
+    add_refusal(&s, told);
     for (size_t i = 0; i < c->n_sinks; i++) {
         add_sink(&s, c->sinks[i].name);
     }
@@ -292,10 +359,10 @@ static int report(const struct cli *cli, const struct config *c)
         code = cli_fail(cli, &s.err);
     }
 
-    json_t *all =
-        json_pack("{ss,sb,so,sO*,sO*,so,so}", "state", c->state, "broken", s.broken, "roles", roles,
-                  "hook_sets", json_object_get(told, "hook_sets"), "reload",
-                  json_object_get(told, "reload"), "journals", s.journals, "sinks", s.sinks);
+    json_t *all = json_pack("{ss,sb,so,sO*,sO*,so,so,so}", "state", c->state, "broken", s.broken,
+                            "roles", roles, "hook_sets", json_object_get(told, "hook_sets"),
+                            "reload", json_object_get(told, "reload"), "journals", s.journals,
+                            "quotas", s.quotas, "sinks", s.sinks);
 
     if (code == CLI_DONE && cli->json) {
         code = cli_print_json(cli, all);
@@ -334,9 +401,10 @@ const struct cli_command status_command = {
     run,
     "[--json]",
     "Which roles run, the hook sets in force and whether the last reload was refused, what each\n"
-    "journal holds; of each sink, how many records it is behind, how many that it refused for\n"
+    "journal holds, how much of journal.quota_mb a role has used and, of collect, whether its\n"
+    "journal is full; of each sink, how many records it is behind, how many that it refused for\n"
     "good wait for somebody, when it took the last one, and what it said if it does not.\n"
     "\n"
-    "Exit codes: 0 nothing is broken; 1 a role died or a sink is broken; 3 the state folder\n"
-    "cannot be read.",
+    "Exit codes: 0 nothing is broken; 1 a role died, the journal is full or a sink is broken;\n"
+    "3 the state folder cannot be read.",
 };

@@ -33,17 +33,32 @@ static json_t *sets_json(struct sets *sets)
     return list;
 }
 
-static json_t *reload_json(const struct reload *last)
+void tell_reload(struct tell *t, const struct reload *last)
 {
-    return last ? json_pack("{so,sI,ss*}", "time", time_json(clock_now_us()), "faults",
-                            (json_int_t)last->faults, "error", *last->error ? last->error : NULL)
-                : NULL;
+    json_decref(t->reload);
+    t->reload = json_pack("{so,sI,ss*}", "time", time_json(clock_now_us()), "faults",
+                          (json_int_t)last->faults, "error", *last->error ? last->error : NULL);
 }
 
-void tell_write(const char *state_dir, struct sets *sets, const struct reload *last)
+bool tell_journal(struct tell *t, const struct journal_stats *stats)
+{
+    const char *refuses = stats->full ? "quota" : stats->refuses;
+    bool same = slice_equal(slice_from_cstr(t->refuses), slice_from_cstr(refuses));
+
+    t->refuses = refuses;
+    return !same;
+}
+
+void tell_done(struct tell *t)
+{
+    json_decref(t->reload);
+}
+
+void tell_write(const struct tell *t, const char *state_dir, struct sets *sets)
 {
     char path[PATH_MAX];
-    json_t *all = json_pack("{so,so*}", "hook_sets", sets_json(sets), "reload", reload_json(last));
+    json_t *all = json_pack("{so,sO*,ss*}", "hook_sets", sets_json(sets), "reload", t->reload,
+                            "refuses", t->refuses);
     char *text = all ? json_dumps(all, JSON_INDENT(1)) : NULL;
     struct err err;
 

@@ -155,10 +155,14 @@ def test_a_quota_that_is_used_up_waits_or_counts_until_ship_makes_room(binary, t
         account.dispatch_until(outcome, n=5)
         assert sum(s.stat().st_size for s in plant.journals()[0].glob("*.seg")) <= 8 << 20
         assert plant.ask("GET", "/readyz")[0] == 503
+        wait_for(lambda: plant.run("status").returncode == 1, why="status tells it")
+        quota, = plant.status()["quotas"]
+        assert quota["state"] == "full" and quota["used_bytes"] <= quota["quota_bytes"] == 8 << 20
         plant.start("ship")
         wait_for(lambda: plant.ask("GET", "/readyz")[0] == 200 or account.dispatch() == "stored",
                  why="ship makes room")
         account.dispatch_until("stored", n=3)
+        wait_for(lambda: plant.run("status").returncode == 0, why="status tells that there is room")
         lost = sum(recorded == "lost" for recorded in account.ids.values()) * PER_DISPATCH
         assert (lost > 0) == (policy == "drop_new")
 
