@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "collector/base/config_dsn.h"
 #include "collector/base/config_listen.h"
 #include "collector/base/config_read.h"
 #include "collector/base/config_redact.h"
@@ -259,6 +260,40 @@ static void check_listeners(struct config_reader *r, const struct config_map *ro
     }
 }
 
+/* The mapping of a sink that is configured. */
+static bool sink_map(struct config_reader *r, const struct config_map *root, const char *name,
+                     const char *path, struct config_map *ret)
+{
+    struct config_map sinks;
+
+    return config_find_sink(r->c, name) && config_sub_map(r, root, "sinks", "sinks", &sinks) &&
+           config_sub_map(r, &sinks, name, path, ret) && ret->map;
+}
+
+/* What no server can mend is told here, not by a sink that tries for ever. */
+static void check_sinks(struct config_reader *r, const struct config_map *root)
+{
+    struct config_map m;
+    struct err err;
+
+    if (sink_map(r, root, "postgres", "sinks.postgres", &m)) {
+        const char *dsn = json_string_value(json_object_get(m.map, "dsn"));
+
+        if (strncmp(dsn, "env:", 4) != 0 && strncmp(dsn, "file:", 5) != 0 &&
+            !dsn_check(dsn, &err)) {
+            config_fault(r, &m, "dsn", "%s", err.text);
+        }
+    }
+    if (sink_map(r, root, "kafka", "sinks.kafka", &m)) {
+        const json_t *properties = json_object_get(m.map, "properties");
+
+        if (!json_object_get(properties, "bootstrap.servers") &&
+            !json_object_get(properties, "metadata.broker.list")) {
+            config_fault(r, &m, "properties", "bootstrap.servers is missing");
+        }
+    }
+}
+
 /* What depends on more than one key. */
 static void check_all(struct config_reader *r, const struct config_map *root)
 {
@@ -271,6 +306,7 @@ static void check_all(struct config_reader *r, const struct config_map *root)
             config_fault(r, &m, "store", "there is no sink '%s' to read from", c->serve.store);
         }
     }
+    check_sinks(r, root);
     check_tls(r, root, "collect", c->collect.tls_cert, c->collect.tls_key);
     check_tls(r, root, "serve", c->serve.tls_cert, c->serve.tls_key);
     check_listeners(r, root, "collect", c->collect.listen, c->collect.tls_cert);

@@ -5,6 +5,7 @@
 #include <strings.h>
 
 #include "collector/base/buf.h"
+#include "collector/base/config_dsn.h"
 
 #define HIDDEN "***"
 
@@ -132,61 +133,17 @@ static bool redact_uri(struct buf *out, struct slice uri)
     return redact_query(out, query);
 }
 
-static size_t skip_blanks(struct slice s, size_t i)
-{
-    while (i < s.len && isspace((unsigned char)s.ptr[i])) {
-        i++;
-    }
-    return i;
-}
-
-/* Where a value ends that begins at i: libpq's quotes and backslashes. */
-static size_t end_of_value(struct slice s, size_t i)
-{
-    bool quoted = i < s.len && s.ptr[i] == '\'';
-
-    i += quoted ? 1 : 0;
-    while (i < s.len) {
-        char c = s.ptr[i];
-
-        if (quoted ? c == '\'' : isspace((unsigned char)c) != 0) {
-            return i + (quoted ? 1 : 0);
-        }
-        i += c == '\\' && i + 1 < s.len ? 2 : 1;
-    }
-    return i;
-}
-
 /* keyword = value pairs; false when it is no such list: then nothing of it may be shown. */
-static bool redact_pairs(struct buf *out, struct slice s)
+static bool redact_pairs(struct buf *out, struct slice rest)
 {
-    size_t i = skip_blanks(s, 0);
-    bool first = true;
+    struct slice key;
+    struct slice value;
 
-    while (i < s.len) {
-        size_t from = i;
-
-        while (i < s.len && s.ptr[i] != '=' && !isspace((unsigned char)s.ptr[i])) {
-            i++;
-        }
-
-        struct slice key = { .ptr = s.ptr + from, .len = i - from };
-
-        i = skip_blanks(s, i);
-        if (i == s.len || s.ptr[i] != '=') {
-            return false;
-        }
-
-        size_t value = skip_blanks(s, i + 1);
-
-        i = end_of_value(s, value);
-        buf_addf(out, "%s%" SLICE_FMT "=", first ? "" : " ", SLICE_ARG(key));
-        buf_add(out, is_shown(key) ? (struct slice){ .ptr = s.ptr + value, .len = i - value }
-                                   : SLICE(HIDDEN));
-        first = false;
-        i = skip_blanks(s, i);
+    while (dsn_cut_option(&rest, &key, &value)) {
+        buf_addf(out, "%s%" SLICE_FMT "=", out->len_bytes > 0 ? " " : "", SLICE_ARG(key));
+        buf_add(out, is_shown(key) ? value : SLICE(HIDDEN));
     }
-    return true;
+    return rest.len == 0;
 }
 
 static json_t *redact_dsn(const json_t *v)
@@ -199,10 +156,7 @@ static json_t *redact_dsn(const json_t *v)
     }
 
     struct slice s = slice_from_cstr(z);
-    bool uri =
-        slice_starts_with(s, SLICE("postgres://")) || slice_starts_with(s, SLICE("postgresql://"));
-
-    bool ok = uri ? redact_uri(&out, s) : redact_pairs(&out, s);
+    bool ok = dsn_is_uri(s) ? redact_uri(&out, s) : redact_pairs(&out, s);
 
     return json_string(ok ? buf_cstr(&out) : HIDDEN);
 }

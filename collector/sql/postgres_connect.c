@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "collector/base/config_dsn.h"
 #include "collector/base/mem.h"
 #include "collector/sql/postgres_state.h"
 
@@ -70,10 +71,17 @@ static const char *sqlstate_in(struct slice line)
 static bool is_ours_to_mend(const char *words)
 {
     static const char *const table[] = {
-        "does not support SSL",     "certificate verify failed",
-        "does not match host name", "certificate file",
-        "private key file",         "no password supplied",
-        "authentication method",    "channel binding is required",
+        "does not support SSL",
+        "certificate verify failed",
+        "does not match host name",
+        "certificate file",
+        "private key file",
+        "no password supplied",
+        "authentication method",
+        "channel binding is required",
+        " value: \"",
+        "invalid port number",
+        "invalid integer value",
     };
 
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
@@ -189,6 +197,17 @@ static bool is_plausible(const PQconninfoOption *o)
     return true;
 }
 
+/* libpq's own words would quote the part that it cannot read: perhaps the password. */
+static bool not_parsed(const char *words, struct err *err)
+{
+    if (words && (strstr(words, "invalid connection option") ||
+                  strstr(words, "invalid URI query parameter"))) {
+        return err_set(err, ERR_INVALID, "postgres: dsn: has a keyword that libpq does not know");
+    }
+    return err_set(err, ERR_INVALID,
+                   "postgres: dsn: is neither 'keyword=value …' nor a postgresql:// URI");
+}
+
 bool postgres_open(const char *dsn, enum postgres_mode mode, int64_t timeout_ms,
                    struct postgres **ret, struct err *err)
 {
@@ -201,12 +220,19 @@ bool postgres_open(const char *dsn, enum postgres_mode mode, int64_t timeout_ms,
                                  "keepalives_count",
                                  NULL };
     const char *const values[] = { dsn, "hooktrail", "UTF8", "10", "5", "3", NULL };
-    PQconninfoOption *parsed = PQconninfoParse(dsn, NULL);
+    char *words = NULL;
 
-    /* libpq's own words would quote the part that it cannot read: perhaps the password. */
+    if (!dsn_check(dsn, err)) {
+        return err_wrap(err, "postgres: dsn");
+    }
+
+    PQconninfoOption *parsed = PQconninfoParse(dsn, &words);
+
     if (!parsed) {
-        return err_set(err, ERR_INVALID,
-                       "postgres: dsn: is neither 'keyword=value …' nor a postgresql:// URI");
+        bool done = not_parsed(words, err);
+
+        PQfreemem(words);
+        return done;
     }
     if (!is_plausible(parsed)) {
         PQconninfoFree(parsed);

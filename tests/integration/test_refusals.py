@@ -266,6 +266,8 @@ POSTGRES_REFUSALS = {
     "no TLS": (" sslmode=require", "broken", ["server does not support SSL"]),
     "no such role": (" user=nobody_here", "broken", ['role "nobody_here" does not exist']),
     "no such database": (" dbname=no_such_db", "broken", ['database "no_such_db" does not exist']),
+    "no such libpq value": (" target_session_attrs=redwrite", "broken", ['"redwrite"']),
+    "no port": (" port=70000", "broken", ["invalid port number"]),
     "no server": (" port=1", "retrying", ["port 1", "Connection refused"]),
     "no host": (" host=nobody.invalid", "retrying", ['"nobody.invalid"', "not known"]),
 }

@@ -131,10 +131,11 @@ static void a_key_without_anything_is_as_none(void **state)
 static void sinks_keep_the_order_of_the_file(void **state)
 {
     (void)state;
-    struct config *c = load("sinks:\n"
-                            "  kafka: {properties: {linger.ms: 5, enable: true}}\n"
-                            "  'null':\n"
-                            "  sqlite: {retention_days: 7}\n");
+    struct config *c =
+        load("sinks:\n"
+             "  kafka: {properties: {bootstrap.servers: k, linger.ms: 5, enable: true}}\n"
+             "  'null':\n"
+             "  sqlite: {retention_days: 7}\n");
 
     assert_non_null(c);
     assert_int_equal(c->n_sinks, 3);
@@ -181,6 +182,13 @@ static void what_cannot_be_meant_is_a_fault_with_line_and_key(void **state)
         { "contracts: {sre: {hooks: ''}}\n", 1, "contracts.sre.hooks", "a path" },
         { "contracts: {sree: {hooks: a}}\n", 1, "contracts.sree", "did you mean 'sre'?" },
         { "sinks:\n  postgres:\n", 2, "sinks.postgres.dsn", "is missing" },
+        { "sinks:\n  postgres: {dsn: 'host=a prt=4'}\n", 2, "sinks.postgres.dsn", "'port'?" },
+        { "sinks: {postgres: {dsn: 'postgres://u:p@h/d?prt=4'}}\n", 1, "sinks.postgres.dsn",
+          "unknown keyword; did you mean 'port'?" },
+        { "sinks: {postgres: {dsn: 'sslmode=requre'}}\n", 1, "sinks.postgres.dsn",
+          "sslmode must be one of disable, " },
+        { "sinks:\n  kafka:\n    properties: {}\n", 3, "sinks.kafka.properties",
+          "bootstrap.servers is missing" },
         { "sinks: {}\n", 1, "sinks", "names no sink" },
         { "sinks: {kafka: {properties: [1]}}\n", 1, "sinks.kafka.properties", "a mapping" },
         { "serve: {store: postgres}\n", 1, "serve.store", "no sink 'postgres'" },
@@ -271,10 +279,11 @@ static void passwords_are_kept_and_not_shown(void **state)
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         char text[512];
 
-        (void)snprintf(text, sizeof(text),
-                       "sinks:\n  postgres:\n    dsn: >-\n      %s\n"
-                       "  kafka: {properties: {sasl.password: geheim, ssl.ca.location: /ca}}\n",
-                       cases[i].dsn);
+        (void)snprintf(
+            text, sizeof(text),
+            "sinks:\n  postgres:\n    dsn: >-\n      %s\n"
+            "  kafka: {properties: {bootstrap.servers: k, sasl.password: geheim, ssl.ca.location: /ca}}\n",
+            cases[i].dsn);
 
         struct config *c = load(text);
 
