@@ -152,7 +152,7 @@ static void tell_loss(struct feed *f, struct seat *seat, uint64_t from, uint64_t
         f->o.on_loss(f->o.ctx, &loss);
     }
     if (f->base.tell) {
-        f->base.tell(f->base.position_ctx, id_slice(&seat->info.id), seat->told);
+        f->base.tell(f->base.position_ctx, id_slice(&seat->info.id), from, seat->told);
     }
 }
 

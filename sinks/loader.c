@@ -60,6 +60,10 @@ static void on_rebalance(rd_kafka_t *rk, rd_kafka_resp_err_t code,
         (void)snprintf(place->topic, sizeof(place->topic), "%s", list->elems[i].topic);
     }
     log_info("partitions assigned", log_i64("partitions", list->cnt));
+    if ((size_t)list->cnt > l->batch.n_places) {
+        log_error("more partitions than one loader takes, the rest is not read: start another",
+                  log_i64("taken", (int64_t)l->batch.n_places));
+    }
 }
 
 static void tell_anew(const struct loader_place *place, int64_t ends_at)
@@ -70,15 +74,17 @@ static void tell_anew(const struct loader_place *place, int64_t ends_at)
               log_i64("stood_at", place->next_offset), log_i64("ends_at", ends_at));
 }
 
-static void tell_lost(struct loader *l, const struct loader_place *place, int64_t offsets)
+static void tell_lost(const struct loader_place *place, int64_t offsets)
 {
-    l->batch.count.lost += (uint64_t)offsets;
     log_error("the topic's retention removed messages before they were loaded",
               log_str("topic", place->topic), log_i64("partition", place->partition),
               log_i64("offsets", offsets));
 }
 
-/* The place is not there, or of another topic: on from where that begins, which is told once. */
+/*
+ * The place is not there, or of another topic: on from where that begins. Told before it
+ * is moved, and counted behind that.
+ */
 static enum sink_result begin_at(struct loader *l, struct loader_place *place, int64_t low,
                                  int64_t high, struct err *err)
 {
@@ -88,6 +94,9 @@ static enum sink_result begin_at(struct loader *l, struct loader_place *place, i
     if (shorter) {
         tell_anew(place, high);
     }
+    if (from < low) {
+        tell_lost(place, low - from);
+    }
 
     enum sink_result result = loader_batch_move(&l->batch, place, low, err);
 
@@ -96,7 +105,8 @@ static enum sink_result begin_at(struct loader *l, struct loader_place *place, i
     }
     place->anew = false;
     if (from < low) {
-        tell_lost(l, place, low - from);
+        l->batch.count.lost += (uint64_t)(low - from);
+        positions_count_lost(&l->state, (uint64_t)(low - from));
     }
     return SINK_OK;
 }

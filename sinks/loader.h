@@ -11,8 +11,8 @@
  * by its journal and sequence, and dropped. `.hook_execution` is not read: its
  * rows are derived, as the sink does.
  *
- * What retention removed unread is told, and counted; the stored offset moves past it,
- * so that it is told once.
+ * What retention removed unread is told, and counted in STATE/sinks/postgres.positions.json;
+ * the stored offset moves past it, so that it is told once.
  *
  * A rebalance drops what was read and not committed; whoever gets the partition
  * reads it again. While PostgreSQL is away nothing is read, and the group is kept.

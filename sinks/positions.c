@@ -95,6 +95,7 @@ static void take(struct positions *p, const json_t *j)
         }
     }
     p->dead = (uint64_t)json_integer_value(json_object_get(j, "dead"));
+    p->lost = (uint64_t)json_integer_value(json_object_get(j, "lost"));
 
     const char *delivered = json_string_value(json_object_get(j, "delivered"));
 
@@ -237,6 +238,12 @@ void positions_count_dead(struct positions *p, uint64_t n)
     p->changed = p->changed || n > 0;
 }
 
+void positions_count_lost(struct positions *p, uint64_t n)
+{
+    p->lost += n;
+    p->changed = p->changed || n > 0;
+}
+
 /* What was told behind the position only: before it no loss can be met again. */
 static void add_entry(const struct positions_entry *e, json_t *next, json_t *told, json_t *here)
 {
@@ -264,10 +271,11 @@ static json_t *as_json(const struct positions *p)
     }
     clock_format(clock_now_us(), now);
     clock_format(p->delivered_us, delivered);
-    return json_pack("{s:s, s:b, s:o, s:o, s:o, s:s, s:s, s:I, s:s*, s:s}", "sink", p->sink,
+    return json_pack("{s:s, s:b, s:o, s:o, s:o, s:s, s:s, s:I, s:I, s:s*, s:s}", "sink", p->sink,
                      "configured", 1, "positions", list, "told", told, "here", here, "state",
-                     states[p->state], "error", p->error, "dead", (json_int_t)p->dead, "delivered",
-                     p->delivered_us > 0 ? delivered : NULL, "time", now);
+                     states[p->state], "error", p->error, "dead", (json_int_t)p->dead, "lost",
+                     (json_int_t)p->lost, "delivered", p->delivered_us > 0 ? delivered : NULL,
+                     "time", now);
 }
 
 bool positions_flush(struct positions *p, bool now, struct err *err)

@@ -4,12 +4,13 @@
  * STATE/sinks/NAME.positions.json, replaced whole and at most once a second:
  *
  *     {"sink","configured":true,"positions":{JOURNAL-ID: next_seq},
- *      "state":"ok|retrying|broken","error","dead":N,"delivered","time",
+ *      "state":"ok|retrying|broken","error","dead":N,"lost":N,"delivered","time",
  *      "told":{JOURNAL-ID: seq}, "here":[JOURNAL-ID]}
  *
- * `delivered` is when something last was; `told`, up to where losses that stand
- * before a position were told, so that a restart does not tell them again; `here`, which
- * journals' positions only we know: they were moved by a delivery that keeps none itself.
+ * `dead` were refused for good, `lost` were gone before the sink had them (of damage that
+ * hides how many: one), ever. `delivered` is when something last was; `told`, up to where losses
+ * that stand before a position were told, so that a restart does not tell them again; `here`,
+ * which journals' positions only we know: they were moved by a delivery that keeps none itself.
  *
  * `collect` retires no segment that a configured sink still needs; `status` shows
  * it. For a sink that keeps no position of its own it is the position: a crash
@@ -42,6 +43,7 @@ struct positions {
     enum sink_state state;
     char error[ERR_TEXT_SIZE]; /* "" while ok */
     uint64_t dead;             /* records given up, ever */
+    uint64_t lost;             /* records that were gone before the sink had them, ever */
     int64_t delivered_us;      /* since 1970 UTC; 0: never */
     bool changed;              /* since the file was written */
     int64_t written_ms;        /* monotonic */
@@ -68,6 +70,7 @@ uint64_t positions_told(const struct positions *p, struct slice journal);
 void positions_tell(struct positions *p, struct slice journal, uint64_t seq);
 void positions_set_state(struct positions *p, enum sink_state state, const char *error);
 void positions_count_dead(struct positions *p, uint64_t n);
+void positions_count_lost(struct positions *p, uint64_t n);
 
 /* Write the file when something changed, at most once a second unless `now`. */
 bool positions_flush(struct positions *p, bool now, struct err *err) MUST_CHECK;

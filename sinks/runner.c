@@ -106,11 +106,12 @@ static uint64_t told(void *ctx, struct slice journal)
 }
 
 /* On disk at once: between this and the next delivery a restart must not tell again. */
-static void tell(void *ctx, struct slice journal, uint64_t seq)
+static void tell(void *ctx, struct slice journal, uint64_t from, uint64_t to)
 {
     struct runner *n = ctx;
 
-    positions_tell(&n->positions, journal, seq);
+    positions_tell(&n->positions, journal, to);
+    positions_count_lost(&n->positions, to - from + 1);
     flush(n, true);
 }
 

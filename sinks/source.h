@@ -20,10 +20,10 @@ typedef bool (*source_position)(void *ctx, struct slice journal, uint64_t *ret_n
 
 /*
  * Losses of a journal that stand before where the sink stands: up to which sequence
- * they were told (0: none), and a new one of those.
+ * they were told (0: none), and a new one of those, both ends included.
  */
 typedef uint64_t (*source_told)(void *ctx, struct slice journal);
-typedef void (*source_tell)(void *ctx, struct slice journal, uint64_t seq);
+typedef void (*source_tell)(void *ctx, struct slice journal, uint64_t from, uint64_t to);
 
 struct source;
 

@@ -244,11 +244,12 @@ static void add_sink(struct status *s, const char *name)
 
     s->broken = s->broken || (state && strcmp(state, "broken") == 0);
     (void)json_array_append_new(
-        s->sinks, json_pack("{ss,ss,sI,sI,sI,ss*,ss*,ss*}", "sink", name, "state",
+        s->sinks, json_pack("{ss,ss,sI,sI,sI,sI,ss*,ss*,ss*}", "sink", name, "state",
                             state ? state : "not started", "lag",
                             lag_of(s->journals, json_object_get(file, "positions")), "dead",
                             letters_of(s, name), "dead_ever",
-                            json_integer_value(json_object_get(file, "dead")), "delivered",
+                            json_integer_value(json_object_get(file, "dead")), "lost",
+                            json_integer_value(json_object_get(file, "lost")), "delivered",
                             delivered, "error", error && *error ? error : NULL, "time", time));
     json_decref(file);
 }
@@ -324,9 +325,10 @@ static void print_all(const struct cli *cli, const json_t *all)
                                                  ">DURABLE", ">BYTES", "OPEN" };
     static const char *const quota_keys[] = { "role", "used_bytes", "quota_bytes", "state" };
     static const char *const quota_heads[] = { "JOURNALS OF", ">USED", ">QUOTA", "STATE" };
-    static const char *const sink_keys[] = { "sink", "state", "lag", "dead", "delivered", "error" };
-    static const char *const sink_heads[] = { "SINK",  "STATE",     ">LAG",
-                                              ">DEAD", "DELIVERED", "LAST ERROR" };
+    static const char *const sink_keys[] = { "sink", "state",     "lag",  "dead",
+                                             "lost", "delivered", "error" };
+    static const char *const sink_heads[] = { "SINK",  "STATE",     ">LAG",      ">DEAD",
+                                              ">LOST", "DELIVERED", "LAST ERROR" };
 
     print_table(cli, json_object_get(all, "roles"), role_keys, role_heads, 3);
     if (json_array_size(json_object_get(all, "hook_sets")) > 0) {
@@ -335,7 +337,7 @@ static void print_all(const struct cli *cli, const json_t *all)
     print_reload(cli, json_object_get(all, "reload"));
     print_table(cli, json_object_get(all, "journals"), journal_keys, journal_heads, 6);
     print_table(cli, json_object_get(all, "quotas"), quota_keys, quota_heads, 4);
-    print_table(cli, json_object_get(all, "sinks"), sink_keys, sink_heads, 6);
+    print_table(cli, json_object_get(all, "sinks"), sink_keys, sink_heads, 7);
 }
 
 static int report(const struct cli *cli, const struct config *c)

@@ -1,5 +1,6 @@
 """`hooktrail ship --source kafka`: from the topics into PostgreSQL, each record once."""
 import itertools
+import json
 import random
 import signal
 import subprocess
@@ -247,11 +248,12 @@ def test_what_retention_removed_unread_is_told_once_and_counted(producer, loader
     unread = sum(m.seq > 900 for m in trim(live, kafka, topic))
     said = load_once(sink)
     assert "retention removed messages before they were loaded" in said
-    assert f"lost={unread}" in said
+    assert f"lost={unread}" in said and sink.told("postgres")["lost"] == unread
     source.fill(300)
     source.ship_once()
     said = load_once(sink)
     assert "retention removed" not in said and "lost=0" in said
+    assert json.loads(sink.run("status", "--json").stdout)["sinks"][1]["lost"] == unread
     after = len(records_of(source, journal)) - unread
     assert stored(postgres, dbname) == after > before
 

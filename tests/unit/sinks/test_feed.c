@@ -85,11 +85,12 @@ static uint64_t told(void *ctx, struct slice journal)
     return remembered;
 }
 
-static void tell(void *ctx, struct slice journal, uint64_t seq)
+static void tell(void *ctx, struct slice journal, uint64_t from, uint64_t to)
 {
     (void)ctx;
     (void)journal;
-    remembered = seq;
+    assert_int_equal(from, lost.from);
+    remembered = to;
 }
 
 static void stop_feed(void)

@@ -52,6 +52,7 @@ static void what_was_written_is_there_after_a_restart(void **state)
     positions_set(&p, K, 7);
     positions_tell(&p, K, 9);
     positions_count_dead(&p, 3);
+    positions_count_lost(&p, 4);
     flush(&p, true);
     int64_t delivered_us = p.delivered_us;
 
@@ -61,6 +62,7 @@ static void what_was_written_is_there_after_a_restart(void **state)
     assert_int_equal(positions_get(&p, K), 7);
     assert_int_equal(positions_told(&p, K), 9);
     assert_int_equal(p.dead, 3);
+    assert_int_equal(p.lost, 4);
     assert_true(delivered_us > 0);
     assert_int_equal(p.delivered_us, delivered_us);
     positions_done(&p);
