@@ -56,36 +56,20 @@ bool loader_batch_connect(struct loader_batch *b, struct err *err)
     return postgres_batch_open(dsn, b->o->timeout_ms, days, &b->db, err);
 }
 
-static struct postgres_value text(struct slice s)
-{
-    return (struct postgres_value){ .kind = POSTGRES_TEXT, .text = s };
-}
-
-static struct postgres_value number(int64_t n)
-{
-    return (struct postgres_value){ .kind = POSTGRES_INTEGER, .number = n };
-}
-
-static bool keep_number(void *ctx, const PGresult *row)
-{
-    *(int64_t *)ctx = postgres_integer(row, 0);
-    return false;
-}
-
 enum sink_result loader_batch_ask(struct loader_batch *b, struct err *err)
 {
     postgres_arm(b->db->db);
     for (size_t i = 0; i < b->n_places; i++) {
         struct loader_place *place = &b->places[i];
-        const struct postgres_value values[] = { text(slice_from_cstr(place->topic)),
-                                                 number(place->partition) };
+        const struct postgres_value values[] = { postgres_of_text(slice_from_cstr(place->topic)),
+                                                 postgres_of_integer(place->partition) };
         enum sql_class class;
 
         place->next_offset = -1;
         class = postgres_query(b->db->db,
                                "SELECT next_offset FROM kafka_offset WHERE topic = $1 "
                                "AND partition = $2",
-                               values, 2, keep_number, &place->next_offset, NULL, err);
+                               values, 2, postgres_keep_integer, &place->next_offset, NULL, err);
         if (class != SQL_DONE) {
             return sql_result(class);
         }
@@ -270,10 +254,10 @@ static enum sink_result move_offset(struct loader_batch *b, const struct loader_
                                     int64_t to, struct err *err)
 {
     const struct postgres_value values[] = {
-        text(slice_from_cstr(place->topic)),
-        number(place->partition),
-        number(to),
-        number(place->next_offset),
+        postgres_of_text(slice_from_cstr(place->topic)),
+        postgres_of_integer(place->partition),
+        postgres_of_integer(to),
+        postgres_of_integer(place->next_offset),
     };
     uint64_t moved = 0;
     enum sql_class class = postgres_query(

@@ -34,28 +34,13 @@ static struct loader_mark *add(struct loader_marks *marks, const struct loader_m
     return &marks->list[marks->n++];
 }
 
-static bool keep_number(void *ctx, const PGresult *row)
-{
-    *(int64_t *)ctx = postgres_integer(row, 0);
-    return false;
-}
-
-static struct postgres_value text(struct slice s)
-{
-    return (struct postgres_value){ .kind = POSTGRES_TEXT, .text = s };
-}
-
-static struct postgres_value number(int64_t n)
-{
-    return (struct postgres_value){ .kind = POSTGRES_INTEGER, .number = n };
-}
-
 enum sink_result loader_mark_of(struct loader_marks *marks, struct slice journal,
                                 const struct loader_place *place, struct loader_mark **ret,
                                 struct err *err)
 {
-    const struct postgres_value values[] = { text(journal), text(slice_from_cstr(place->topic)),
-                                             number(place->partition) };
+    const struct postgres_value values[] = { postgres_of_text(journal),
+                                             postgres_of_text(slice_from_cstr(place->topic)),
+                                             postgres_of_integer(place->partition) };
     struct loader_mark *m = find(marks, journal, place);
     int64_t last = 0;
     enum sql_class class = SQL_DONE;
@@ -64,7 +49,7 @@ enum sink_result loader_mark_of(struct loader_marks *marks, struct slice journal
         class = postgres_query(marks->db,
                                "SELECT last_seq FROM kafka_position WHERE journal = $1 "
                                "AND topic = $2 AND partition = $3",
-                               values, 3, keep_number, &last, NULL, err);
+                               values, 3, postgres_keep_integer, &last, NULL, err);
     }
     if (!m && class == SQL_DONE) {
         m = add(marks, &(const struct loader_mark){ .journal = journal,
@@ -91,10 +76,10 @@ enum sink_result loader_marks_write(const struct loader_marks *marks, struct err
     for (size_t i = 0; class == SQL_DONE && i < marks->n; i++) {
         const struct loader_mark *m = &marks->list[i];
         const struct postgres_value values[] = {
-            text(m->journal),
-            text(slice_from_cstr(m->place->topic)),
-            number(m->place->partition),
-            number((int64_t)m->last_seq),
+            postgres_of_text(m->journal),
+            postgres_of_text(slice_from_cstr(m->place->topic)),
+            postgres_of_integer(m->place->partition),
+            postgres_of_integer((int64_t)m->last_seq),
         };
 
         if (m->moved) {

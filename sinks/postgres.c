@@ -52,19 +52,13 @@ static void sink_postgres_close(struct sink *s)
     }
 }
 
-static bool keep_number(void *ctx, const PGresult *row)
-{
-    *(uint64_t *)ctx = (uint64_t)postgres_integer(row, 0);
-    return false;
-}
-
 static enum sql_class read_position(struct postgres *db, struct slice journal, uint64_t *ret_next,
                                     struct err *err)
 {
-    const struct postgres_value value = { .kind = POSTGRES_TEXT, .text = journal };
+    const struct postgres_value value = postgres_of_text(journal);
     uint64_t next = 1;
     enum sql_class class = postgres_query(db, "SELECT next_seq FROM position WHERE journal = $1",
-                                          &value, 1, keep_number, &next, NULL, err);
+                                          &value, 1, postgres_keep_integer, &next, NULL, err);
 
     *ret_next = next;
     return class;
@@ -94,9 +88,9 @@ static enum sink_result elsewhere(struct postgres *db, const struct span *span, 
 static enum sink_result move_position(struct postgres *db, const struct span *span, struct err *err)
 {
     const struct postgres_value values[] = {
-        { .kind = POSTGRES_TEXT, .text = span->journal },
-        { .kind = POSTGRES_INTEGER, .number = (int64_t)span->from },
-        { .kind = POSTGRES_INTEGER, .number = (int64_t)span->to + 1 },
+        postgres_of_text(span->journal),
+        postgres_of_integer((int64_t)span->from),
+        postgres_of_integer((int64_t)span->to + 1),
     };
     const struct postgres_value first[] = { values[0], values[2] };
     uint64_t moved = 0;
@@ -158,7 +152,7 @@ static enum sink_result sink_postgres_cut_due(struct sink *s, int64_t now_us, st
 {
     struct postgres_batch *b = from_sink(s)->batch;
     int64_t before = now_us / CLOCK_DAY_US - b->days.retention_days;
-    const struct postgres_value value = { .kind = POSTGRES_INTEGER, .number = before };
+    const struct postgres_value value = postgres_of_integer(before);
 
     *ret = (struct sink_cut){ 0 };
     if (b->days.retention_days <= 0) {
@@ -168,22 +162,21 @@ static enum sink_result sink_postgres_cut_due(struct sink *s, int64_t now_us, st
     postgres_arm(b->db);
     return sql_result(postgres_query(b->db,
                                      "SELECT hooktrail_count_before(date '1970-01-01' + $1::int)",
-                                     &value, 1, keep_number, &ret->rows, NULL, err));
+                                     &value, 1, postgres_keep_integer, &ret->rows, NULL, err));
 }
 
 static enum sink_result sink_postgres_cut_step(struct sink *s, const struct sink_cut *cut,
                                                uint64_t *ret_removed, struct err *err)
 {
     struct postgres_batch *b = from_sink(s)->batch;
-    const struct postgres_value value = { .kind = POSTGRES_INTEGER,
-                                          .number = cut->before_us / CLOCK_DAY_US };
+    const struct postgres_value value = postgres_of_integer(cut->before_us / CLOCK_DAY_US);
 
     *ret_removed = 0;
     postgres_days_forget(&b->days);
     postgres_arm(b->db);
     return sql_result(postgres_query(b->db,
                                      "SELECT hooktrail_drop_day(date '1970-01-01' + $1::int)",
-                                     &value, 1, keep_number, ret_removed, NULL, err));
+                                     &value, 1, postgres_keep_integer, ret_removed, NULL, err));
 }
 
 const struct sink_ops sink_postgres_ops = {

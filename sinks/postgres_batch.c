@@ -57,12 +57,6 @@ enum sink_result postgres_batch_add(struct postgres_batch *b, struct slice journ
     return rows_of(&b->rows, journal, r, err);
 }
 
-static bool keep_number(void *ctx, const PGresult *row)
-{
-    *(int64_t *)ctx = postgres_integer(row, 0);
-    return false;
-}
-
 static enum table table_of(enum record_type type)
 {
     return type == RECORD_HOOK_EVALUATION  ? TABLE_EVALUATION
@@ -87,10 +81,10 @@ enum sink_result postgres_batch_has(struct postgres_batch *b, struct slice journ
 
     int64_t day = postgres_days_of(&b->days, head.time_us);
     const struct postgres_value values[] = {
-        { .kind = POSTGRES_TEXT, .text = journal },
-        { .kind = POSTGRES_INTEGER, .number = (int64_t)r->seq },
-        { .kind = POSTGRES_TIME, .number = head.time_us },
-        { .kind = POSTGRES_INTEGER, .number = day },
+        postgres_of_text(journal),
+        postgres_of_integer((int64_t)r->seq),
+        postgres_of_time(head.time_us),
+        postgres_of_integer(day),
     };
     /* What is filed at an edge now was at another one when the edge was elsewhere. */
     bool is_own_day = day == head.time_us / CLOCK_DAY_US;
@@ -100,8 +94,8 @@ enum sink_result postgres_batch_has(struct postgres_batch *b, struct slice journ
         sql, sizeof(sql), "SELECT count(*) FROM %s WHERE journal = $1 AND seq = $2 AND time = $3%s",
         table_shapes[table].name, is_own_day ? " AND day = date '1970-01-01' + $4::int" : "");
     if (class == SQL_DONE) {
-        class =
-            postgres_query(b->db, sql, values, is_own_day ? 4 : 3, keep_number, &found, NULL, err);
+        class = postgres_query(b->db, sql, values, is_own_day ? 4 : 3, postgres_keep_integer,
+                               &found, NULL, err);
     }
     *ret_there = found > 0;
     return sql_result(class);
@@ -112,11 +106,11 @@ enum sink_result postgres_batch_list(struct postgres_batch *b, const struct post
                                      struct err *err)
 {
     const struct postgres_value values[] = {
-        { .kind = POSTGRES_TEXT, .text = range->journal },
-        { .kind = POSTGRES_TIME, .number = range->from_us },
-        { .kind = POSTGRES_TIME, .number = range->to_us },
-        { .kind = POSTGRES_INTEGER, .number = (int64_t)range->from_seq },
-        { .kind = POSTGRES_INTEGER, .number = (int64_t)range->to_seq },
+        postgres_of_text(range->journal),
+        postgres_of_time(range->from_us),
+        postgres_of_time(range->to_us),
+        postgres_of_integer((int64_t)range->from_seq),
+        postgres_of_integer((int64_t)range->to_seq),
     };
     char sql[200];
 

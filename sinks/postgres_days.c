@@ -48,7 +48,7 @@ bool postgres_days_has(const struct postgres_days *d, int64_t day)
 enum sql_class postgres_days_make(struct postgres_days *d, struct postgres *db, int64_t day,
                                   struct err *err)
 {
-    const struct postgres_value value = { .kind = POSTGRES_INTEGER, .number = day };
+    const struct postgres_value value = postgres_of_integer(day);
     enum sql_class class = postgres_query(
         db,
         "SELECT hooktrail_make_day(name, date '1970-01-01' + $1::int) FROM "

@@ -387,6 +387,12 @@ int64_t postgres_integer(const PGresult *row, int field)
     return (int64_t)n;
 }
 
+bool postgres_keep_integer(void *ctx, const PGresult *row)
+{
+    *(int64_t *)ctx = postgres_integer(row, 0);
+    return false;
+}
+
 int64_t postgres_time(const PGresult *row, int field)
 {
     return postgres_integer(row, field) + EPOCH_2000_US;

@@ -61,6 +61,21 @@ struct postgres_value {
 
 enum { POSTGRES_MAX_VALUES = 64 };
 
+static inline struct postgres_value postgres_of_text(struct slice text)
+{
+    return (struct postgres_value){ .kind = POSTGRES_TEXT, .text = text };
+}
+
+static inline struct postgres_value postgres_of_integer(int64_t n)
+{
+    return (struct postgres_value){ .kind = POSTGRES_INTEGER, .number = n };
+}
+
+static inline struct postgres_value postgres_of_time(int64_t us)
+{
+    return (struct postgres_value){ .kind = POSTGRES_TIME, .number = us };
+}
+
 /*
  * Run one statement with $1, $2, …; on_row is called for each row as it arrives,
  * and may return false to leave the rest. *ret_changed (may be NULL): rows it changed.
@@ -69,6 +84,9 @@ enum sql_class postgres_query(struct postgres *p, const char *sql,
                               const struct postgres_value *values, size_t n,
                               bool (*on_row)(void *ctx, const PGresult *row), void *ctx,
                               uint64_t *ret_changed, struct err *err) MUST_CHECK;
+
+/* An on_row for one number: the first column goes to the 64-bit integer at ctx. */
+bool postgres_keep_integer(void *ctx, const PGresult *row);
 
 /* A column of a row; `field` counts from 0. A NULL is an empty slice, and 0. */
 struct slice postgres_text(const PGresult *row, int field);

@@ -1,15 +1,9 @@
 #include "collector/sql/postgres_schema.h"
 
-static bool keep_number(void *ctx, const PGresult *row)
-{
-    *(int64_t *)ctx = postgres_integer(row, 0);
-    return false;
-}
-
 static enum sql_class ask_number(struct postgres *p, const char *sql, int64_t *ret, struct err *err)
 {
     *ret = 0;
-    return postgres_query(p, sql, NULL, 0, keep_number, ret, NULL, err);
+    return postgres_query(p, sql, NULL, 0, postgres_keep_integer, ret, NULL, err);
 }
 
 /* 0: no schema of ours there. */
@@ -29,8 +23,8 @@ static enum sql_class current_version(struct postgres *p, int64_t *ret, struct e
 static enum sql_class apply(struct postgres *p, const struct migration *m, struct err *err)
 {
     const struct postgres_value values[] = {
-        { .kind = POSTGRES_INTEGER, .number = m->version },
-        { .kind = POSTGRES_TEXT, .text = slice_from_cstr(m->name) },
+        postgres_of_integer(m->version),
+        postgres_of_text(slice_from_cstr(m->name)),
     };
     enum sql_class class = postgres_exec(p, m->sql, err);
 
