@@ -8,8 +8,8 @@ import time
 
 import pytest
 
-from tests.integration.shipping import (LONG, STORED, Ship, State, assert_stored_once, read_topic,
-                                        wait_for)
+from tests.integration.shipping import (LONG, STORED, Ship, State, assert_stored_once,
+                                        count_messages, read_topic, wait_for)
 from tests.servers.kafka import PASSWORD, USER
 
 TIMES = 10 if LONG else 3  # a loader is killed
@@ -285,7 +285,8 @@ def test_messages_of_a_transaction_that_was_given_up_are_not_loaded(producer, lo
                                                                     dbname):
     def given_up():
         name = f"{dbname}.tool_execution"
-        return len(read_topic(kafka, name, "read_uncommitted")) > len(read_topic(kafka, name))
+        return count_messages(kafka, name, "read_uncommitted") > \
+            count_messages(kafka, name, "read_committed")
 
     source, sink = producer("exactly-once"), loader()
     journal, _, _ = source.fill(3000)
