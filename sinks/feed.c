@@ -298,6 +298,17 @@ static bool gather(struct feed *f, struct seat *seat, struct span *ret)
     return f->n_records > 0;
 }
 
+/* The journal `at` has given all it had: has every one, since it was its turn before? */
+static bool is_lull(const struct feed *f, size_t at)
+{
+    for (size_t i = 0; i < f->n; i++) {
+        if (f->seats[i]->pending) {
+            return false;
+        }
+    }
+    return at <= f->last;
+}
+
 static enum source_read feed_next(struct source *s, struct span *ret, struct err *err)
 {
     struct feed *f = from_source(s);
@@ -312,6 +323,7 @@ static enum source_read feed_next(struct source *s, struct span *ret, struct err
             return SOURCE_ERROR;
         }
         if (gather(f, f->seats[at], ret)) {
+            f->base.lull = is_lull(f, at);
             f->last = at;
             f->turn = at + 1;
             return SOURCE_SPAN;

@@ -244,13 +244,21 @@ static void cut_some(struct runner *n)
     }
 }
 
-/* Nothing to deliver: wait for more, then a moment longer, to make one batch of it. */
+/* A moment in which more may come, to make one batch of it. */
+static void linger(struct runner *n)
+{
+    if (!n->ending) {
+        (void)stop_pause(n->o->stop, n->o->linger_ms);
+    }
+}
+
+/* Nothing to deliver: wait for more. */
 static void idle(struct runner *n)
 {
     n->progress_ms = clock_mono_ms();
     flush(n, false);
     n->o->source->ops->wait(n->o->source, IDLE_WAIT_MS);
-    (void)stop_pause(n->o->stop, n->o->linger_ms);
+    linger(n);
 }
 
 /* One round. True: a single run is done. */
@@ -274,6 +282,9 @@ static bool turn(struct runner *n)
     case SOURCE_SPAN:
         deliver(n, span);
         flush(n, false);
+        if (n->o->source->lull) {
+            linger(n);
+        }
         return false;
     case SOURCE_WAIT:
         if ((n->o->once && !n->cutting) || n->ending) {

@@ -22,7 +22,7 @@ struct runner_options {
     struct source *source; /* borrowed */
     struct stop *stop;     /* borrowed */
     size_t batch_records;
-    int64_t linger_ms;   /* what comes slowly is gathered for so long: a batch costs an fsync */
+    int64_t linger_ms;   /* pause in a lull, to gather what comes: a batch costs an fsync */
     bool once;           /* end when all that is there has been delivered */
     int64_t patience_ms; /* once: give up when nothing could be delivered for so long */
     /* A cut begins: told before its first row goes. False: it could not be recorded, do not cut. */

@@ -54,4 +54,5 @@ struct source {
     source_tell tell;
     void *position_ctx;
     bool unread; /* by SOURCE_WAIT: something is there that cannot be read now */
+    bool lull; /* by SOURCE_SPAN: behind it, and in all other journals, nothing is known to wait */
 };

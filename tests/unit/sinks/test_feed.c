@@ -185,6 +185,37 @@ static void every_journal_is_read_whole_in_batches(void **state)
     journal_close(cli);
 }
 
+/* Take one span; is it a lull behind it? */
+static bool is_lull_behind_next(void)
+{
+    struct span span;
+    struct err err = { 0 };
+
+    assert_int_equal(feed->ops->next(feed, &span, &err), SOURCE_SPAN);
+    feed->ops->settled(feed, span.journal, span.to + 1);
+    return feed->lull;
+}
+
+static void a_lull_is_when_every_journal_has_given_all(void **state)
+{
+    (void)state;
+    struct journal *cli = open_journal("cli");
+
+    start_feed(10);
+    (void)fill(collect, 25);
+    (void)fill(cli, 5);
+    assert_int_equal(drain(), 30);
+    (void)fill(collect, 15);
+    (void)fill(cli, 5);
+    assert_false(is_lull_behind_next() && is_lull_behind_next()); /* one of them has more */
+    (void)drain();
+    (void)fill(collect, 5);
+    assert_true(is_lull_behind_next());
+    (void)fill(collect, 1);
+    assert_true(is_lull_behind_next());
+    journal_close(cli);
+}
+
 static void it_begins_where_the_sink_stands_and_a_rewind_asks_again(void **state)
 {
     (void)state;
@@ -374,6 +405,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(every_journal_is_read_whole_in_batches),
+        TEST(a_lull_is_when_every_journal_has_given_all),
         TEST(it_begins_where_the_sink_stands_and_a_rewind_asks_again),
         cmocka_unit_test_setup_teardown(a_state_folder_without_journals_has_nothing_to_give,
                                         begin_without_journal, end),

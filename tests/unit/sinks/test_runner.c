@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "collector/base/clock.h"
 #include "sinks/deadletter.h"
 #include "tests/unit/sinks/fake_sink.h"
 #include "tests/unit/sinks/fake_source.h"
@@ -18,6 +19,7 @@ static struct sink_config cfg = { .timeout_ms = 1000, .name = "fake" };
 static struct sink_samples *samples;
 static struct source *source;
 static struct stop stop;
+static int64_t linger_ms;
 
 static int begin(void **state)
 {
@@ -27,6 +29,7 @@ static int begin(void **state)
         return -1;
     }
     cfg.state_dir = fake_folder_path();
+    linger_ms = 0;
     fake_sink_refuse_open(false);
     samples = sink_samples_new(1, N);
     source = fake_source_new(J, sink_samples_list(samples), N, BATCH);
@@ -50,6 +53,7 @@ static enum runner_end run_into(const struct sink_ops *ops, bool once, int64_t p
         .source = source,
         .stop = &stop,
         .batch_records = BATCH,
+        .linger_ms = linger_ms,
         .once = once,
         .patience_ms = patience_ms,
     };
@@ -147,6 +151,26 @@ static void the_file_knows_whether_the_sink_keeps_the_position(void **state)
     fake_sink_script(NULL, 0);
     assert_int_equal(run_once(&err), RUNNER_DELIVERED);
     assert_false(kept_here());
+}
+
+static void behind_little_it_gathers_for_a_moment_and_behind_much_it_does_not(void **state)
+{
+    (void)state;
+    struct err err;
+    int64_t begun_ms = clock_mono_ms();
+
+    linger_ms = 1000;
+    fake_sink_script(NULL, 0);
+    assert_int_equal(run_once(&err), RUNNER_DELIVERED);
+    assert_true(clock_mono_ms() - begun_ms < 1000);
+
+    linger_ms = 20;
+    source->lull = true;
+    source->ops->settled(source, J, 1); /* all of it again */
+    fake_sink_script(NULL, 0);
+    begun_ms = clock_mono_ms();
+    assert_int_equal(run_once(&err), RUNNER_DELIVERED);
+    assert_true(clock_mono_ms() - begun_ms >= (N + BATCH - 1) / BATCH * linger_ms);
 }
 
 static void a_sink_that_goes_down_is_asked_anew_where_it_stands(void **state)
@@ -281,6 +305,7 @@ int main(void)
         TEST(all_arrives_and_the_file_says_so),
         TEST(a_single_run_that_could_not_read_everything_has_failed),
         TEST(the_file_knows_whether_the_sink_keeps_the_position),
+        TEST(behind_little_it_gathers_for_a_moment_and_behind_much_it_does_not),
         TEST(a_sink_that_goes_down_is_asked_anew_where_it_stands),
         TEST(a_sink_that_is_not_there_ends_a_single_run_in_words),
         TEST(what_was_asked_to_stop_stops_at_once),
