@@ -1,4 +1,7 @@
-/* deadletter: the records that a sink refused for good: look, send again, drop. */
+/*
+ * deadletter: the records that a sink refused for good: look, send again, drop. What was
+ * sent or dropped leaves an admin record for each sink.
+ */
 #include "collector/cli/commands.h"
 
 #include <inttypes.h>
@@ -6,10 +9,15 @@
 #include <string.h>
 
 #include "collector/base/clock.h"
+#include "collector/cli/cli_admin.h"
 #include "sinks/deadletter.h"
 #include "sinks/registry.h"
 
-enum { TIMEOUT_MS = 30 * 1000 };
+enum {
+    TIMEOUT_MS = 30 * 1000,
+    NAMED = 100,                /* letters in an admin record; the others are counted */
+    DETAILS_BYTES = 256 * 1024, /* of their names */
+};
 
 enum action { ACTION_LIST, ACTION_SHOW, ACTION_RETRY, ACTION_DROP };
 
@@ -26,7 +34,10 @@ struct work {
     struct sink *open; /* retry: opened with the first letter */
     struct cli_table table;
     json_t *list;
-    bool met; /* only_sink has a file of letters */
+    struct journal *journal_of_cli; /* owned; open while letters are sent or dropped */
+    struct buf gone;                /* JSON strings of the first NAMED letters of this sink */
+    uint64_t n_gone;                /* letters of this sink that were sent or dropped */
+    bool met;                       /* only_sink has a file of letters */
     uint64_t matched;
     uint64_t failed;
     struct err err;
@@ -120,14 +131,40 @@ static enum deadletter_fate retry(struct work *w, struct deadletter *d)
     return DEADLETTER_KEEP;
 }
 
-static enum deadletter_fate on_letter(void *ctx, struct deadletter *d)
+static void note_gone(struct work *w, const struct deadletter *d)
 {
-    struct work *w = ctx;
+    CLEANUP(buf_done) struct buf letter;
 
-    if (!is_meant(w, d)) {
-        return DEADLETTER_KEEP;
+    if (w->n_gone++ < NAMED) {
+        buf_init(&letter, DETAILS_BYTES);
+        buf_addf(&letter, "%" SLICE_FMT ":%" PRIu64, SLICE_ARG(d->journal), d->seq);
+        buf_add(&w->gone, w->n_gone > 1 ? SLICE(",") : SLICE(""));
+        buf_add_json_string(&w->gone, buf_slice(&letter));
     }
-    w->matched++;
+}
+
+/* {"sink","count","letters":[the first NAMED]} */
+static void record_gone(struct work *w)
+{
+    const char *action = w->action == ACTION_DROP ? "deadletter_drop" : "deadletter_retry";
+    CLEANUP(buf_done) struct buf details;
+    struct err err;
+
+    buf_init(&details, 2 * DETAILS_BYTES);
+    buf_add(&details, SLICE("{\"sink\":"));
+    buf_add_json_string(&details, slice_from_cstr(w->sink));
+    buf_addf(&details, ",\"count\":%" PRIu64 ",\"letters\":[", w->n_gone);
+    buf_add(&details, buf_slice(&w->gone));
+    buf_add(&details, SLICE("]}"));
+    if (!admin_record(w->journal_of_cli, w->config, action, buf_slice(&details), &err) &&
+        !w->broke) {
+        w->broke = true;
+        w->err = err;
+    }
+}
+
+static enum deadletter_fate decide(struct work *w, struct deadletter *d)
+{
     switch (w->action) {
     case ACTION_LIST:
         if (w->list) {
@@ -148,6 +185,23 @@ static enum deadletter_fate on_letter(void *ctx, struct deadletter *d)
     return DEADLETTER_KEEP;
 }
 
+static enum deadletter_fate on_letter(void *ctx, struct deadletter *d)
+{
+    struct work *w = ctx;
+
+    if (!is_meant(w, d)) {
+        return DEADLETTER_KEEP;
+    }
+    w->matched++;
+
+    enum deadletter_fate fate = decide(w, d);
+
+    if (fate == DEADLETTER_DROP) {
+        note_gone(w, d);
+    }
+    return fate;
+}
+
 static void on_sink(void *ctx, const char *sink)
 {
     struct work *w = ctx;
@@ -159,8 +213,12 @@ static void on_sink(void *ctx, const char *sink)
     }
     w->met = true;
     w->sink = sink;
+    w->n_gone = 0;
+    buf_clear(&w->gone);
     if (!deadletter_walk(w->config->state, sink, rewrite, on_letter, w, &count, &w->err)) {
         w->broke = true;
+    } else if (w->n_gone > 0) {
+        record_gone(w);
     }
     if (w->open) {
         w->open->ops->close(w->open);
@@ -257,10 +315,18 @@ static int walk(struct work *w)
 
     cli_table_init(&w->table, w->cli, heads, sizeof(heads) / sizeof(heads[0]));
     w->list = w->cli->json ? json_array() : NULL;
-    w->broke = !deadletter_sinks(w->config->state, on_sink, w, &w->err) || w->broke;
+    buf_init(&w->gone, DETAILS_BYTES);
+    if (w->action == ACTION_RETRY || w->action == ACTION_DROP) {
+        w->broke = !admin_open(w->config, &w->journal_of_cli, &w->err);
+    }
+    if (!w->broke) {
+        w->broke = !deadletter_sinks(w->config->state, on_sink, w, &w->err) || w->broke;
+    }
+    admin_close(w->config, w->journal_of_cli);
 
     int code = finish(w);
 
+    buf_done(&w->gone);
     cli_table_done(&w->table);
     json_decref(w->list);
     return code;
@@ -313,6 +379,8 @@ const struct cli_command deadletter_command = {
     "  retry              send again; what is refused anew stays\n"
     "  drop               forget\n"
     "  --all              instead of JOURNAL:SEQ: every one (of --sink NAME)\n"
+    "\n"
+    "What was sent or dropped leaves an admin record of each sink.\n"
     "\n"
     "Exit codes: 0 done; 1 some were refused again, or there is no such letter or sink; 3 the sink\n"
     "cannot be reached.",

@@ -1,6 +1,7 @@
 """`hooktrail ship`: from the journals into the store, exactly once, whatever dies when."""
 import contextlib
 import json
+import os
 import random
 import signal
 import sqlite3
@@ -307,6 +308,14 @@ def test_deadletter_touches_the_letters_of_the_named_sink_alone(state, fill):
     assert (nobody.returncode, "there is no sink 'nobody'" in nobody.stderr) == (1, True)
     assert hooktrail(state, "deadletter", "drop", "--all", "--sink", "other").returncode == 0
     assert of() == ["sqlite", "sqlite"]
+    assert hooktrail(state, "deadletter", "drop", "--all", "--sink", "other").returncode == 0  # none is left
+
+    admin, = (r for r in map(json.loads, hooktrail(state, "tail", "--json", "-n", "99").stdout.splitlines())
+              if r["type"] == "admin")
+    listed = json.loads(hooktrail(state, "deadletter", "list", "--json").stdout)["dead_letters"]
+    assert (admin["action"], admin["actor"]) == ("deadletter_drop", f"uid {os.getuid()}")
+    assert admin["details"] == {"sink": "other", "count": 2,
+                                "letters": [f"{d['journal']}:{d['seq']}" for d in listed]}
 
 
 def test_a_letter_that_is_no_json_is_listed_shown_and_sent_again(state, fill):

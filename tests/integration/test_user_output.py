@@ -79,7 +79,7 @@ def test_a_role_makes_its_state_folder_and_those_above_it(folder):
     made = subprocess.run([BIN, "--config", "c.yaml", "--state", "a/b/state", "ship", "--once"], cwd=folder,
                           capture_output=True, text=True, timeout=30, check=False)
     assert made.returncode == 0, made.stderr
-    assert (folder / "a/b/state").stat().st_mode & 0o777 == 0o700
+    assert (folder / "a/b/state").stat().st_mode & 0o777 == 0o750
 
 
 def test_a_fault_of_a_hook_steers_no_terminal(folder):
