@@ -92,6 +92,7 @@ static bool exact_open(const struct sink_config *cfg, struct sink **ret_sink, st
     k->owner.sink = k->name;
     k->owner.state_dir = cfg->state_dir;
     k->owner.timeout_ms = cfg->timeout_ms;
+    k->owner.late = cfg->late;
     kafka_space_init(&k->space, KAFKA_SPAN_BYTES, 0);
     if (!kafka_settings_read(cfg->settings, &k->owner.set, err) ||
         !kafka_ends_load(cfg->state_dir, k->name, &k->owner.ends, err)) {

@@ -123,7 +123,7 @@ static int64_t limit_in_force(const struct kafka_producer *p)
 static enum sink_result open_client(struct kafka_producer *p, struct err *err)
 {
     const struct kafka_owner *o = p->owner;
-    char id[160];
+    char id[320];
     char limit[24];
     bool told = json_object_get(o->set.properties, "transaction.timeout.ms") != NULL;
     const char *const extra[] = { "enable.idempotence",
@@ -134,7 +134,8 @@ static enum sink_result open_client(struct kafka_producer *p, struct err *err)
                                   limit,
                                   NULL };
 
-    (void)snprintf(id, sizeof(id), "%s.%s.%s", o->set.topic_prefix, o->sink, p->journal);
+    (void)snprintf(id, sizeof(id), "%s.%s.%s%s", o->set.topic_prefix, o->sink, p->journal,
+                   o->late ? ".late" : "");
     (void)snprintf(limit, sizeof(limit), "%" PRId64, limit_of(o));
     p->client.on_delivery = on_delivery;
     p->client.ctx = p;
@@ -160,6 +161,9 @@ static enum sink_result take_over(struct kafka_producer *p, struct err *err)
     error = rd_kafka_init_transactions(p->client.rk, (int)o->timeout_ms);
     if (error) {
         return kafka_producer_fail(p, error, "kafka: transactions cannot begin", err);
+    }
+    if (o->late) {
+        return SINK_OK;
     }
     if (!kafka_position_read(&o->set, slice_from_cstr(p->journal), o->timeout_ms, &p->next, err)) {
         return SINK_DOWN;

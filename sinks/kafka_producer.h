@@ -2,7 +2,8 @@
  * kafka_producer: the transactional producer of one journal, and where that stands.
  *
  * Its transactional id is made of topic prefix, sink and journal. Who opens one fences an
- * older one, and ends what that left open; only then is the position read.
+ * older one, and ends what that left open; only then is the position read. For late records
+ * there is another id, PREFIX.SINK.JOURNAL.late: it fences no ship that is at work.
  * Thread: the sink's.
  */
 #pragma once
@@ -18,6 +19,7 @@ struct kafka_owner {
     const char *sink;       /* its name */
     const char *state_dir;  /* NULL: nothing is kept beside the topics */
     struct kafka_ends ends; /* of all its producers */
+    bool late;              /* for late records alone, which move no position */
     bool looked;            /* the ends were compared with what is there */
     int64_t timeout_ms;
 };

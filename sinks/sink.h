@@ -112,6 +112,7 @@ struct sink_config {
     const json_t *settings; /* the sink's own mapping in hooktrail.yaml, checked; NULL: defaults */
     const char *name;       /* of this sink: names its dead letters, its transactional id */
     const char *state_dir;  /* for what a driver must keep beside its destination */
+    bool late;              /* late spans alone are written, while another may write the others */
 };
 
 struct sink {

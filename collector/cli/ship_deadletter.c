@@ -97,6 +97,7 @@ static bool open_sink(struct work *w, struct err *err)
         .name = s->name,
         .state_dir = w->config->state,
         .timeout_ms = TIMEOUT_MS,
+        .late = true,
     };
     return ops->open(&w->cfg, &w->open, err) || err_wrap(err, "%s", w->sink);
 }
