@@ -376,6 +376,27 @@ static int report(const struct cli *cli, const struct config *c)
     return code == CLI_DONE && s.broken ? CLI_NEGATIVE : code;
 }
 
+/* False for a folder full of other things: a mistyped --state. An empty one is a state to come. */
+static bool may_be_a_state(const char *folder)
+{
+    static const char *const ours[] = { "run",   "journals",    "keys",
+                                        "sinks", "tokens.json", "hooktrail.db" };
+    DIR *d = opendir(folder);
+    bool empty = true;
+    bool is_ours = false;
+
+    for (const struct dirent *e = d ? readdir(d) : NULL; e; e = readdir(d)) {
+        empty = empty && (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0);
+        for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++) {
+            is_ours = is_ours || strcmp(e->d_name, ours[i]) == 0;
+        }
+    }
+    if (d) {
+        (void)closedir(d);
+    }
+    return empty || is_ours;
+}
+
 static int run(const struct cli *cli, int argc, char **argv)
 {
     static const struct cli_option none[] = { { 0 } };
@@ -392,6 +413,13 @@ static int run(const struct cli *cli, int argc, char **argv)
 
     int code = cli_state(cli, c);
 
+    if (code == CLI_DONE && !may_be_a_state(c->state)) {
+        (void)fprintf(stderr,
+                      "hooktrail status: %s is no state folder: nothing of hooktrail is in "
+                      "it; is --state right?\n",
+                      c->state);
+        code = CLI_FAILED;
+    }
     code = code == CLI_DONE ? report(cli, c) : code;
 
     config_free(c);

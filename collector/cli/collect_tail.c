@@ -13,6 +13,7 @@
 enum {
     LINES_MAX = 10000,
     WAIT_MS = 200,
+    JOINED_BYTES = 64, /* an option and its number */
 };
 
 struct source {
@@ -221,8 +222,8 @@ static int tail_all(struct tail *t, const char *state, bool follow)
     return t->failed ? CLI_FAILED : CLI_DONE;
 }
 
-/* -f and -n have long names too. */
-static void lengthen(int argc, char **argv)
+/* -f and -n have long names too; `joined` gets "-nN" (of two, which are refused, the last). */
+static void lengthen(int argc, char **argv, char joined[JOINED_BYTES])
 {
     static char follow[] = "--follow";
     static char lines[] = "--lines";
@@ -232,6 +233,9 @@ static void lengthen(int argc, char **argv)
             argv[i] = follow;
         } else if (strcmp(argv[i], "-n") == 0) {
             argv[i] = lines;
+        } else if (strncmp(argv[i], "-n", 2) == 0) {
+            (void)snprintf(joined, JOINED_BYTES, "--lines=%s", argv[i] + 2);
+            argv[i] = joined;
         }
     }
 }
@@ -241,6 +245,7 @@ static int run(const struct cli *cli, int argc, char **argv)
     const char *thread = NULL;
     bool follow = false;
     int64_t lines = 10;
+    char joined[JOINED_BYTES];
     const struct cli_option options[] = {
         { "thread", .value = &thread },
         { "follow", .flag = &follow },
@@ -248,7 +253,7 @@ static int run(const struct cli *cli, int argc, char **argv)
         { 0 },
     };
 
-    lengthen(argc, argv);
+    lengthen(argc, argv, joined);
     if (!cli_options_only(cli, argc, argv, options)) {
         return CLI_USAGE;
     }

@@ -188,6 +188,17 @@ static int own(const char *name, int argc, char **argv, int at)
     return front_help(argc - at, argv + at);
 }
 
+/* The first word before the command that is no option of ours; NULL: none. */
+static const char *unknown_before(int at, char **argv)
+{
+    for (int i = 1; i < at; i += takes_next(argv[i]) ? 2 : 1) {
+        if (!is_global(argv[i])) {
+            return argv[i];
+        }
+    }
+    return NULL;
+}
+
 int main(int argc, char **argv)
 {
     int at = command_at(argc, argv);
@@ -205,7 +216,10 @@ int main(int argc, char **argv)
     const struct front_command *c = front_find(argv[at]);
 
     if (!c) {
-        return front_unknown(argv[at]);
+        /* Behind a misspelt option this may be that option's value. */
+        const char *option = unknown_before(at, argv);
+
+        return option ? unknown_option(option) : front_unknown(argv[at]);
     }
     return c->role ? front_exec(c->role, argv + 1) : own(c->name, argc, argv, at);
 }

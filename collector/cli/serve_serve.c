@@ -158,11 +158,12 @@ static void write_pid(const struct config *c)
     }
 }
 
-/* What serve lives from; it takes none of it while it runs. */
+/* What serve lives from; it takes none of it while it runs. A sink that is no store is none of it.
+ */
 static bool is_ours(const char *key)
 {
-    return strncmp(key, "serve.", 6) == 0 || strncmp(key, "sinks.", 6) == 0 ||
-           strcmp(key, "state") == 0;
+    return strncmp(key, "serve.", 6) == 0 || strcmp(key, "sinks.sqlite") == 0 ||
+           strcmp(key, "sinks.postgres") == 0 || strcmp(key, "state") == 0;
 }
 
 static void reload(const struct cli *cli, const struct config *c)

@@ -115,8 +115,9 @@ void keys_check(const struct document *doc, json_t *object, const char *path,
     check_members(doc, object, path, rules, n);
     for (size_t i = 0; i < n; i++) {
         if (rules[i].required && !json_object_get(object, rules[i].name)) {
-            keys_fault(doc, FAULT_ERROR, object, path, rules[i].name, "is missing; it must be %s",
-                       type_words[rules[i].type]);
+            keys_fault(doc, FAULT_ERROR, object, path, rules[i].name, "is missing; it must be %s%s",
+                       rules[i].words ? "one of: " : "",
+                       rules[i].words ? rules[i].words : type_words[rules[i].type]);
         }
     }
 }

@@ -19,6 +19,7 @@ struct key_rule {
     const char *name;
     enum key_type type;
     bool required;
+    const char *words; /* those that a string may be, parted by spaces; NULL: any */
 };
 
 /* One document of a file, while it is checked. */

@@ -2,31 +2,32 @@
 
 #include "collector/contract/text.h"
 
+#define EVENTS "Start PreToolUse PostToolUse Stop"
+#define ACTIVATIONS "always onDemand"
+#define TYPES "command prompt"
+
 static const struct key_rule root_rules[] = {
-    { "api_version", KEY_STRING, false },
-    { "kind", KEY_STRING, false },
-    { "metadata", KEY_MAPPING, true },
-    { "spec", KEY_MAPPING, true },
+    { "api_version", KEY_STRING, false, NULL },
+    { "kind", KEY_STRING, false, NULL },
+    { "metadata", KEY_MAPPING, true, NULL },
+    { "spec", KEY_MAPPING, true, NULL },
 };
 static const struct key_rule metadata_rules[] = {
-    { "name", KEY_STRING, true },  { "owner", KEY_STRING, false }, { "tags", KEY_STRINGS, false },
-    { "tier", KEY_STRING, false }, { "agent", KEY_STRING, false },
+    { "name", KEY_STRING, true, NULL },   { "owner", KEY_STRING, false, NULL },
+    { "tags", KEY_STRINGS, false, NULL }, { "tier", KEY_STRING, false, NULL },
+    { "agent", KEY_STRING, false, NULL },
 };
 static const struct key_rule spec_rules[] = {
-    { "eventType", KEY_STRING, true },    { "activationMode", KEY_STRING, true },
-    { "description", KEY_STRING, false }, { "enabled", KEY_BOOL, false },
-    { "sources", KEY_STRINGS, false },    { "hook", KEY_MAPPING, true },
+    { "eventType", KEY_STRING, true, EVENTS },  { "activationMode", KEY_STRING, true, ACTIVATIONS },
+    { "description", KEY_STRING, false, NULL }, { "enabled", KEY_BOOL, false, NULL },
+    { "sources", KEY_STRINGS, false, NULL },    { "hook", KEY_MAPPING, true, NULL },
 };
 static const struct key_rule hook_rules[] = {
-    { "type", KEY_STRING, true },
-    { "matcher", KEY_STRING, false },
-    { "command", KEY_STRING, false },
-    { "script", KEY_STRING, false },
-    { "prompt", KEY_STRING, false },
-    { "model", KEY_STRING, false },
-    { "timeout", KEY_INTEGER, false },
-    { "failMode", KEY_STRING, false },
-    { "maxRejections", KEY_INTEGER, false },
+    { "type", KEY_STRING, true, TYPES },           { "matcher", KEY_STRING, false, NULL },
+    { "command", KEY_STRING, false, NULL },        { "script", KEY_STRING, false, NULL },
+    { "prompt", KEY_STRING, false, NULL },         { "model", KEY_STRING, false, NULL },
+    { "timeout", KEY_INTEGER, false, NULL },       { "failMode", KEY_STRING, false, NULL },
+    { "maxRejections", KEY_INTEGER, false, NULL },
 };
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
@@ -247,7 +248,7 @@ static void check_hook(const struct document *doc, json_t *hook, enum sre_event 
                        enum tier tier)
 {
     keys_check(doc, hook, HOOK_PATH, hook_rules, COUNT(hook_rules));
-    check_word(doc, hook, HOOK_PATH, "type", "command prompt");
+    check_word(doc, hook, HOOK_PATH, "type", TYPES);
     check_word(doc, hook, HOOK_PATH, "failMode", "allow block");
     check_range(doc, hook, "timeout", SRE_TIMEOUT_MAX_S);
     check_range(doc, hook, "maxRejections", SRE_MAX_REJECTIONS_MAX);
@@ -264,8 +265,8 @@ static enum sre_event check_event(const struct document *doc, const json_t *spec
         name ? sre_event_from_any_case(keys_slice(spec, "eventType")) : SRE_NO_EVENT;
 
     if (name && event == SRE_NO_EVENT) {
-        keys_fault(doc, FAULT_ERROR, spec, "spec", "eventType",
-                   "'%s' is not one of: Start PreToolUse PostToolUse Stop", name);
+        keys_fault(doc, FAULT_ERROR, spec, "spec", "eventType", "'%s' is not one of: " EVENTS,
+                   name);
     }
     return event;
 }
@@ -294,7 +295,7 @@ static void check_spec(const struct document *doc, json_t *spec, enum tier tier)
 
     enum sre_event event = check_event(doc, spec);
 
-    check_word(doc, spec, "spec", "activationMode", "always onDemand");
+    check_word(doc, spec, "spec", "activationMode", ACTIVATIONS);
     check_sources(doc, spec, event);
     if (keys_mapping(spec, "hook")) {
         check_hook(doc, keys_mapping(spec, "hook"), event, tier);

@@ -188,7 +188,13 @@ void reload_run(const struct config_options *o, const struct config *started, st
         log_error("configuration not taken, the old one stays in force");
         return;
     }
-    log_info("configuration reloaded",
-             log_i64("hook_sets_changed", (int64_t)ret->hook_sets_changed),
-             log_i64("faults", (int64_t)faults.errors));
+    if (faults.errors > 0) {
+        log_warn(
+            "configuration reloaded, but for the hooks with faults: their old set stays in force",
+            log_i64("hook_sets_changed", (int64_t)ret->hook_sets_changed),
+            log_i64("faults", (int64_t)faults.errors));
+    } else {
+        log_info("configuration reloaded",
+                 log_i64("hook_sets_changed", (int64_t)ret->hook_sets_changed));
+    }
 }

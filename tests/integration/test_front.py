@@ -68,12 +68,13 @@ def test_every_command_of_the_help_explains_itself():
     (["--state", "x"], "no command"),
     (["--jsno", "status"], "unknown option '--jsno'; did you mean '--json'?"),
     (["status", "--jsno"], "unknown option '--jsno'; did you mean '--json'?"),
+    (["--confg", "x", "status"], "unknown option '--confg'; did you mean '--config'?"),
     (["--jsno"], "unknown option '--jsno'; did you mean '--json'?"),
     (["--jsno", "run"], "unknown option '--jsno'; did you mean '--json'?"),
     (["config", "--ge", "state"], "unknown option '--ge'; did you mean '--get'?"),
     (["check", "--hooks", "a", "--hooks=b"], "--hooks is given twice"),
     (["tail", "-xy"], "tail: unknown option '-x'"),
-    (["tail", "-n5"], "tail: unknown option '-n'"),
+    (["tail", "-n5x"], "--lines takes a number from 0 to 10000, not '5x'"),
     (["tail", "--follow=5"], "tail: --follow takes no value"),
     (["--state", "a", "status", "--state", "b"], "--state is given twice"),
     (["--color=blue", "run"], "--color takes auto, always or never"),
@@ -219,3 +220,14 @@ def test_completion_offers_the_contracts_that_there_are():
     known = hooktrail("check", "--hooks", "x", "--contract", "zzz").stderr
     names = re.search(r"known: ([^;]+);", known)[1].replace(",", " ").split()
     assert completed(["hooktrail", "check", "--contract"]) == set(names)
+
+
+def test_tail_takes_its_number_joined_too(tmp_path):
+    assert hooktrail("--state", tmp_path, "tail", "-n5").returncode == 0
+
+
+def test_status_tells_a_folder_of_other_things_from_a_state_to_come(tmp_path):
+    assert hooktrail("--state", tmp_path, "status").returncode == 0
+    (tmp_path / "letter.txt").write_text("of somebody")
+    answer = hooktrail("--state", tmp_path, "status")
+    assert answer.returncode == 3 and f"{tmp_path} is no state folder" in answer.stderr

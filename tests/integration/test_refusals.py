@@ -40,7 +40,7 @@ def ship_once_tells(state, sink):
     assert done.returncode == 3, done
     error = state.told(sink)["error"]
     assert f'sink="{sink}"' in done.stderr
-    assert error in done.stderr.replace("\\x22", '"'), done.stderr
+    assert error in done.stderr.replace('\\"', '"'), done.stderr
     return done.stderr, error
 
 
@@ -53,7 +53,7 @@ def ship_tells(state, sink, expected):
         error = state.told(sink)["error"]
         status = state.run("status").stdout
         ship.stop()
-    assert error in state.log_text()[before:].replace("\\x22", '"')
+    assert error in state.log_text()[before:].replace('\\"', '"')
     shown = [line for line in status.splitlines() if expected in line]
     assert len(shown) == 1 and sink in shown[0], status
     assert error in " ".join(status.split()), status

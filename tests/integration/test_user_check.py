@@ -1,9 +1,10 @@
 """`hooktrail check` says all of it: in order, counted, and what was probably meant."""
 import json
+import re
 
 import pytest
 
-from tests.integration.plant import hooktrail
+from tests.integration.plant import ROOT, hooktrail
 
 FAULTY = """kind: Hook
 metadata: {name: a}
@@ -73,3 +74,19 @@ def test_a_file_that_is_not_there_is_named_once(check, tmp_path):
 def test_colour_is_for_whom_it_was_asked(check):
     assert "\033[31merror:\033[0m" in check(FAULTY, "--color", "always").stderr
     assert "\033" not in check(FAULTY).stderr
+
+
+@pytest.mark.parametrize("key, words", [
+    ("eventType", "Start PreToolUse PostToolUse Stop"), ("activationMode", "always onDemand"),
+    ("type", "command prompt"),
+])
+def test_a_word_that_is_missing_is_told_with_all_it_may_be(check, key, words):
+    answer = check("\n".join(re.sub(rf"\b{key}: \w+,?", "", line) for line in PROMPT.splitlines()))
+    assert f"{key}: is missing; it must be one of: {words}" in answer.stderr
+
+
+def test_the_manuals_example_is_a_hook_file_without_a_fault(check):
+    page = (ROOT / "deploy/hooktrail-hooks.5").read_text()
+    example = page.split(".SH EXAMPLE\n.nf\n")[1].split(".fi\n")[0].replace("\\-", "-")
+    answer = check(example.replace("\\e", "\\"))
+    assert (answer.returncode, answer.stderr) == (0, "")

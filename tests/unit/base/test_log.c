@@ -58,7 +58,7 @@ static void log_beside_the_journal(void)
 }
 
 static const char pairs[] = "level=warn msg=\"sink not opened\" "
-                            "err=\"a \\x22b\\x22\\x0alevel=error\" n=-3\n";
+                            "err=\"a \\\"b\\\"\\x0alevel=error\" n=-3\n";
 
 static void a_command_tells_neither_time_nor_role(void **state)
 {
