@@ -440,7 +440,11 @@ static bool set_up(struct loader *l, struct err *err)
     if (!json_string_value(json_object_get(l->o->postgres, "dsn"))) {
         return err_set(err, ERR_INVALID, "sinks.postgres.dsn: --source kafka needs it");
     }
-    return positions_load(l->o->state_dir, "postgres", &l->state, err) && open_consumer(l, err);
+    if (!positions_load(l->o->state_dir, "postgres", &l->state, err)) {
+        return false;
+    }
+    l->state.source = "kafka";
+    return open_consumer(l, err);
 }
 
 static uint64_t settled(const struct loader_count *c)
@@ -471,6 +475,7 @@ static bool run_rounds(struct loader *l, struct err *err)
         well_again(l);
         if (settled(&l->batch.count) > before) {
             l->progress_ms = clock_mono_ms();
+            positions_touch(&l->state);
         }
         if (l->o->once && l->batch.n == 0 && all_read(l)) {
             return true;

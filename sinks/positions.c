@@ -189,6 +189,11 @@ void positions_set_here(struct positions *p, struct slice journal, bool here)
 void positions_deliver(struct positions *p, struct slice journal, uint64_t next)
 {
     positions_set(p, journal, next);
+    positions_touch(p);
+}
+
+void positions_touch(struct positions *p)
+{
     p->delivered_us = clock_now_us();
     p->changed = true;
 }
@@ -271,11 +276,11 @@ static json_t *as_json(const struct positions *p)
     }
     clock_format(clock_now_us(), now);
     clock_format(p->delivered_us, delivered);
-    return json_pack("{s:s, s:b, s:o, s:o, s:o, s:s, s:s, s:I, s:I, s:s*, s:s}", "sink", p->sink,
-                     "configured", 1, "positions", list, "told", told, "here", here, "state",
-                     states[p->state], "error", p->error, "dead", (json_int_t)p->dead, "lost",
-                     (json_int_t)p->lost, "delivered", p->delivered_us > 0 ? delivered : NULL,
-                     "time", now);
+    return json_pack("{s:s, s:b, s:o, s:o, s:o, s:s, s:s, s:I, s:I, s:s*, s:s, s:s*}", "sink",
+                     p->sink, "configured", 1, "positions", list, "told", told, "here", here,
+                     "state", states[p->state], "error", p->error, "dead", (json_int_t)p->dead,
+                     "lost", (json_int_t)p->lost, "delivered",
+                     p->delivered_us > 0 ? delivered : NULL, "time", now, "source", p->source);
 }
 
 bool positions_flush(struct positions *p, bool now, struct err *err)

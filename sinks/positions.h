@@ -11,6 +11,7 @@
  * hides how many: one), ever. `delivered` is when something last was; `told`, up to where losses
  * that stand before a position were told, so that a restart does not tell them again; `here`,
  * which journals' positions only we know: they were moved by a delivery that keeps none itself.
+ * A loader has no journals, and writes "source":"kafka".
  *
  * `collect` retires no segment that a configured sink still needs; `status` shows
  * it. For a sink that keeps no position of its own it is the position: a crash
@@ -45,6 +46,7 @@ struct positions {
     uint64_t dead;             /* records given up, ever */
     uint64_t lost;             /* records that were gone before the sink had them, ever */
     int64_t delivered_us;      /* since 1970 UTC; 0: never */
+    const char *source;        /* a constant, "kafka": of its own positions; NULL: journals */
     bool changed;              /* since the file was written */
     int64_t written_ms;        /* monotonic */
 };
@@ -69,6 +71,8 @@ void positions_deliver(struct positions *p, struct slice journal, uint64_t next)
 uint64_t positions_told(const struct positions *p, struct slice journal);
 void positions_tell(struct positions *p, struct slice journal, uint64_t seq);
 void positions_set_state(struct positions *p, enum sink_state state, const char *error);
+/* Something was delivered now whose position is kept elsewhere. */
+void positions_touch(struct positions *p);
 void positions_count_dead(struct positions *p, uint64_t n);
 void positions_count_lost(struct positions *p, uint64_t n);
 

@@ -21,6 +21,7 @@ struct status {
     json_t *quotas;
     json_t *sinks;
     bool collects; /* the first role runs */
+    bool loads;    /* ship loads from Kafka, which is no sink then */
     bool broken;
     bool failed; /* err is set: something is there and cannot be read */
     struct err err;
@@ -234,23 +235,55 @@ static json_int_t letters_of(struct status *s, const char *name)
     return lines;
 }
 
+/* What ship says of a sink. */
+static json_t *read_sink(struct status *s, const char *name)
+{
+    return read_json(s, "sinks", name, ".positions.json");
+}
+
+/* A loader's lag is the group's, and Kafka's to tell. */
+static bool is_loaded(const json_t *file)
+{
+    const char *source = json_string_value(json_object_get(file, "source"));
+
+    return source && strcmp(source, "kafka") == 0;
+}
+
+static bool ship_loads(struct status *s)
+{
+    json_t *file = read_sink(s, "postgres");
+    bool loads = is_loaded(file);
+
+    json_decref(file);
+    return loads;
+}
+
+static const char *state_of(const struct status *s, const char *name, const json_t *file)
+{
+    const char *state = json_string_value(json_object_get(file, "state"));
+
+    return state ? state : s->loads && strcmp(name, "kafka") == 0 ? "source" : "not started";
+}
+
 static void add_sink(struct status *s, const char *name)
 {
-    json_t *file = read_json(s, "sinks", name, ".positions.json"); /* ship writes it */
-    const char *state = json_string_value(json_object_get(file, "state"));
+    json_t *file = read_sink(s, name);
+    bool no_lag = is_loaded(file) || (s->loads && strcmp(name, "kafka") == 0);
+    const char *state = state_of(s, name, file);
     const char *error = json_string_value(json_object_get(file, "error"));
     const char *time = json_string_value(json_object_get(file, "time"));
     const char *delivered = json_string_value(json_object_get(file, "delivered"));
 
-    s->broken = s->broken || (state && strcmp(state, "broken") == 0);
+    s->broken = s->broken || strcmp(state, "broken") == 0;
     (void)json_array_append_new(
-        s->sinks, json_pack("{ss,ss,sI,sI,sI,sI,ss*,ss*,ss*}", "sink", name, "state",
-                            state ? state : "not started", "lag",
-                            lag_of(s->journals, json_object_get(file, "positions")), "dead",
-                            letters_of(s, name), "dead_ever",
-                            json_integer_value(json_object_get(file, "dead")), "lost",
-                            json_integer_value(json_object_get(file, "lost")), "delivered",
-                            delivered, "error", error && *error ? error : NULL, "time", time));
+        s->sinks,
+        json_pack("{ss,ss,so*,sI,sI,sI,ss*,ss*,ss*}", "sink", name, "state", state, "lag",
+                  no_lag ? NULL
+                         : json_integer(lag_of(s->journals, json_object_get(file, "positions"))),
+                  "dead", letters_of(s, name), "dead_ever",
+                  json_integer_value(json_object_get(file, "dead")), "lost",
+                  json_integer_value(json_object_get(file, "lost")), "delivered", delivered,
+                  "error", error && *error ? error : NULL, "time", time));
     json_decref(file);
 }
 
@@ -354,6 +387,7 @@ static int report(const struct cli *cli, const struct config *c)
 
     s.failed = s.failed || !journal_list(c->state, add_journal, &s, &s.err);
     add_refusal(&s, told);
+    s.loads = ship_loads(&s);
     for (size_t i = 0; i < c->n_sinks; i++) {
         add_sink(&s, c->sinks[i].name);
     }

@@ -323,7 +323,8 @@ def test_a_loader_that_is_refused_says_so_and_loads_all_after_the_mend(producer,
         assert done.returncode == 3 and words in done.stderr, done
         told = sink.told("postgres")
         assert told["state"] == "broken" and words in told["error"]
-        assert words in " ".join(sink.run("status").stdout.split())
+        status = sink.run("status")
+        assert words in " ".join(status.stdout.split()) and status.returncode == 1
         assert "n0t-r1ght" not in done.stderr + str(told)
     sink.sinks(kafka={**good, "properties": {**good["properties"], **sasl,
                                              "sasl.password": PASSWORD}},
@@ -331,6 +332,9 @@ def test_a_loader_that_is_refused_says_so_and_loads_all_after_the_mend(producer,
     load_once(sink)
     assert sink.told("postgres")["state"] == "ok"
     assert_stored_once(postgres, dbname, records_of(source, journal))
+    told = {s["sink"]: s for s in json.loads(sink.run("status", "--json").stdout)["sinks"]}
+    assert told["postgres"]["state"] == "ok" and told["postgres"]["delivered"]
+    assert told["kafka"]["state"] == "source" and not any("lag" in s for s in told.values())
 
 
 def test_a_topic_made_anew_is_read_from_its_beginning_and_nothing_is_doubled(
