@@ -8,7 +8,10 @@
 #include "collector/base/config.h"
 #include "collector/base/log.h"
 
-enum { SECRET_BYTES = 256 * 1024 }; /* a certificate chain as a property */
+enum {
+    SECRET_BYTES = 256 * 1024, /* a certificate chain as a property */
+    PREFIX_MAX = 100,
+};
 
 /* How long a broker that is back may go unnoticed, unless told; librdkafka: 10 s. */
 #define RECONNECT_MS "2000"
@@ -20,7 +23,7 @@ static const struct {
 } ours[] = {
     { "enable.idempotence", "true" },   { "acks", "all" },
     { "request.required.acks", "all" }, { "transactional.id", NULL },
-    { "enable.auto.commit", NULL },
+    { "enable.auto.commit", NULL },     { "delivery.report.only.error", "false" },
 };
 
 static bool read_int(const json_t *settings, const char *key, int least, int most, int *value,
@@ -39,6 +42,17 @@ static bool read_int(const json_t *settings, const char *key, int least, int mos
     return true;
 }
 
+/* As Kafka wants the names of topics; a transactional id is made of it, too, and must not be cut.
+ */
+static bool is_prefix(const char *text)
+{
+    static const char allowed[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+    size_t len = strspn(text, allowed);
+
+    return len > 0 && len <= PREFIX_MAX && text[len] == '\0';
+}
+
 bool kafka_settings_read(const json_t *settings, struct kafka_settings *ret, struct err *err)
 {
     struct kafka_settings set = {
@@ -51,6 +65,11 @@ bool kafka_settings_read(const json_t *settings, struct kafka_settings *ret, str
 
     if (!set.topic_prefix) {
         set.topic_prefix = "hooktrail";
+    }
+    if (!is_prefix(set.topic_prefix)) {
+        return err_set(err, ERR_INVALID,
+                       "sinks.kafka.topic_prefix: want 1 to %d letters, digits, '.', '_' or '-'",
+                       PREFIX_MAX);
     }
     if (delivery && strcmp(delivery, "exactly-once") == 0) {
         set.exactly_once = true;

@@ -211,13 +211,37 @@ static bool all_have_leaders(const struct rd_kafka_metadata *metadata)
 }
 
 /*
+ * A leader that was just chosen may not know it yet, and refuse. Of several batches that are
+ * on their way to it then, librdkafka can take one for stored that is not (KAFKA-15591): so
+ * nothing is sent before each leader has told the offsets of its partition, as only one does.
+ */
+static bool all_lead(struct kafka_client *c, const struct rd_kafka_metadata *metadata,
+                     int64_t deadline_ms)
+{
+    for (int t = 0; t < metadata->topic_cnt; t++) {
+        const struct rd_kafka_metadata_topic *topic = &metadata->topics[t];
+
+        for (int i = 0; i < topic->partition_cnt; i++) {
+            int64_t low;
+            int64_t high;
+
+            if (rd_kafka_query_watermark_offsets(c->rk, topic->topic, topic->partitions[i].id, &low,
+                                                 &high, clock_left_ms(deadline_ms))) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+/*
  * Let librdkafka learn now who leads the topics' partitions; by itself it looks once a
  * second. That it could not is no error: messages wait for it.
  */
-static void learn_leaders(struct kafka_client *c)
+static void learn_leaders(struct kafka_client *c, bool are_new)
 {
-    enum { PATIENCE_MS = 1000, PAUSE_MS = 10 };
-    int64_t deadline_ms = clock_mono_ms() + PATIENCE_MS;
+    enum { PATIENCE_MS = 1000, PATIENCE_NEW_MS = 5000, PAUSE_MS = 10 };
+    int64_t deadline_ms = clock_mono_ms() + (are_new ? PATIENCE_NEW_MS : PATIENCE_MS);
     bool known = false;
 
     while (!known && clock_left_ms(deadline_ms) > 0) {
@@ -226,7 +250,7 @@ static void learn_leaders(struct kafka_client *c)
         if (rd_kafka_metadata(c->rk, 0, NULL, &metadata, clock_left_ms(deadline_ms))) {
             return;
         }
-        known = all_have_leaders(metadata);
+        known = all_have_leaders(metadata) && (!are_new || all_lead(c, metadata, deadline_ms));
         rd_kafka_metadata_destroy(metadata);
         (void)rd_kafka_poll(c->rk, known ? 0 : PAUSE_MS);
     }
@@ -245,6 +269,6 @@ bool kafka_client_topics(struct kafka_client *c, const struct kafka_settings *se
         !open_topics(c, list, n, err)) {
         return false;
     }
-    learn_leaders(c);
+    learn_leaders(c, n_missing > 0);
     return true;
 }

@@ -6,6 +6,8 @@
 #include "collector/base/cleanup.h"
 #include "tests/unit/unit.h"
 
+#define TEN "0123456789"
+
 static const char *const nothing[] = { NULL };
 
 static void free_json(json_t **j)
@@ -75,6 +77,10 @@ static void what_cannot_be_is_refused_by_its_name(void **state)
         { "{\"partitions\":\"3\"}", "partitions" },
         { "{\"replication\":-1}", "replication" },
         { "{\"replication\":101}", "replication" },
+        { "{\"topic_prefix\":\"\"}", "topic_prefix" },
+        { "{\"topic_prefix\":\"a/b\"}", "topic_prefix" },
+        { "{\"topic_prefix\":\"a b\"}", "topic_prefix" },
+        { "{\"topic_prefix\":\"" TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN "x\"}", "topic_prefix" },
     };
 
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
@@ -132,6 +138,8 @@ static void a_property_that_breaks_a_promise_or_is_none_is_refused_by_its_name(v
         { "{\"enable.idempotence\":false}", "properties.enable.idempotence: must be true" },
         { "{\"transactional.id\":\"x\"}", "properties.transactional.id: is chosen" },
         { "{\"enable.auto.commit\":true}", "properties.enable.auto.commit: is chosen" },
+        { "{\"delivery.report.only.error\":true}",
+          "properties.delivery.report.only.error: must be false" },
         { "{\"linger.ms\":[1]}", "properties.linger.ms: want a plain value" },
         { "{\"linger.ms\":null}", "properties.linger.ms: want a plain value" },
         { "{\"linger.ms\":\"soon\"}", "properties.linger.ms: " },
