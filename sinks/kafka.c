@@ -139,8 +139,8 @@ static enum sink_result send_record(struct sink_kafka *k, struct kafka_flight *f
         rd_kafka_resp_err_t code;
 
         e->pending++;
-        code = kafka_client_produce_by(&k->client, &o->list[i], slice_from_cstr(f->journal), e->seq,
-                                       e, deadline_ms);
+        code = kafka_client_produce_by(&k->client, &o->list[i], slice_from_cstr(f->journal), e,
+                                       deadline_ms);
         if (code) {
             kafka_entry_answered(e, code);
         }

@@ -133,9 +133,9 @@ void *kafka_bytes(struct slice bytes)
 }
 
 rd_kafka_resp_err_t kafka_client_produce(struct kafka_client *c, const struct kafka_message *m,
-                                         struct slice journal, uint64_t seq, void *opaque)
+                                         struct slice journal, void *opaque)
 {
-    rd_kafka_headers_t *headers = kafka_headers(m, journal, seq);
+    rd_kafka_headers_t *headers = kafka_headers(m, journal);
     rd_kafka_resp_err_t code = rd_kafka_producev(
         c->rk, RD_KAFKA_V_RKT(c->topics[m->topic]), RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY),
         RD_KAFKA_V_KEY(kafka_bytes(m->key), m->key.len),
@@ -150,11 +150,10 @@ rd_kafka_resp_err_t kafka_client_produce(struct kafka_client *c, const struct ka
 }
 
 rd_kafka_resp_err_t kafka_client_produce_by(struct kafka_client *c, const struct kafka_message *m,
-                                            struct slice journal, uint64_t seq, void *opaque,
-                                            int64_t deadline_ms)
+                                            struct slice journal, void *opaque, int64_t deadline_ms)
 {
     for (;;) {
-        rd_kafka_resp_err_t code = kafka_client_produce(c, m, journal, seq, opaque);
+        rd_kafka_resp_err_t code = kafka_client_produce(c, m, journal, opaque);
 
         if (code != RD_KAFKA_RESP_ERR__QUEUE_FULL || clock_left_ms(deadline_ms) == 0) {
             return code;

@@ -53,11 +53,11 @@ bool kafka_client_fit(struct kafka_client *c, const struct kafka_settings *set,
 
 /* Queue one message; the value is copied. `opaque` comes back in on_delivery. */
 rd_kafka_resp_err_t kafka_client_produce(struct kafka_client *c, const struct kafka_message *m,
-                                         struct slice journal, uint64_t seq, void *opaque);
+                                         struct slice journal, void *opaque);
 
 /* The same; a full queue is waited for until the monotonic deadline_ms. */
 rd_kafka_resp_err_t kafka_client_produce_by(struct kafka_client *c, const struct kafka_message *m,
-                                            struct slice journal, uint64_t seq, void *opaque,
+                                            struct slice journal, void *opaque,
                                             int64_t deadline_ms);
 
 /* A record's sequence as the opaque of its messages, where nothing may be pointed at; and back. */

@@ -143,9 +143,8 @@ static enum sink_result send_record(struct sink_kafka_exact *k, struct kafka_pro
 
     for (size_t i = 0; result == SINK_OK && i < n; i++) {
         /* Its number as the pointer: an answer may come when the span is gone. */
-        rd_kafka_resp_err_t code =
-            kafka_client_produce_by(&p->client, &list[i], slice_from_cstr(p->journal), r->seq,
-                                    kafka_opaque(r->seq), deadline_ms);
+        rd_kafka_resp_err_t code = kafka_client_produce_by(
+            &p->client, &list[i], slice_from_cstr(p->journal), kafka_opaque(r->seq), deadline_ms);
 
         if (code) {
             (void)kafka_client_fail(&p->client, code, "kafka", err);

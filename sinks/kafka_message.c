@@ -1,8 +1,5 @@
 #include "sinks/kafka_message.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-
 #include "collector/base/buf.h"
 #include "collector/base/clock.h"
 #include "collector/record/decode.h"
@@ -44,26 +41,63 @@ static struct slice first_of(const struct slice *candidates, size_t n)
     return (struct slice){ 0 };
 }
 
-/* What all messages of a record share. `subject` empty: the collector is the key. */
-static struct kafka_message message(enum kafka_topic topic, const struct record_head *head,
-                                    struct slice subject, struct slice value)
-{
-    struct kafka_message m = {
-        .topic = topic,
-        .key = subject.len > 0 ? subject : head->collector,
-        .value = value,
-        .id = head->id,
-        .collector = head->collector,
-        .subject = subject,
-    };
-
-    clock_format(head->time_us, m.time);
-    return m;
-}
-
 static bool full(struct err *err)
 {
     return err_set(err, ERR_TOO_BIG, "a batch for Kafka passes its memory limit");
+}
+
+/* The next `len` bytes of *text, which moves past them. */
+static struct slice cut(struct slice *text, size_t len)
+{
+    struct slice s = { .ptr = text->ptr, .len = len };
+
+    text->ptr += len;
+    text->len -= len;
+    return s;
+}
+
+/* The texts of the headers that all messages of a record share, made once and one after another. */
+static bool add_texts(const struct sink_record *r, const struct record_head *head,
+                      struct kafka_space *s, struct kafka_message *m)
+{
+    char time[CLOCK_TEXT_SIZE];
+    struct slice text;
+    size_t source_len;
+
+    clock_format(head->time_us, time);
+    buf_clear(&s->row);
+    buf_add(&s->row, SLICE("/hooktrail/"));
+    buf_add(&s->row, head->collector);
+    source_len = s->row.len_bytes;
+    buf_add(&s->row, (struct slice){ .ptr = time, .len = CLOCK_TEXT_SIZE - 1 });
+    buf_add_u64(&s->row, r->seq);
+    if (!buf_ok(&s->row) || !arena_dup(&s->arena, buf_slice(&s->row), &text)) {
+        return false;
+    }
+    m->source = cut(&text, source_len);
+    m->time = cut(&text, CLOCK_TEXT_SIZE - 1);
+    m->seq = text;
+    return true;
+}
+
+/*
+ * Room for n messages of a record, the first of them made. `subject` empty: the collector
+ * is the key. NULL: the space is full.
+ */
+static struct kafka_message *new_messages(const struct sink_record *r,
+                                          const struct record_head *head, struct slice subject,
+                                          size_t n, struct kafka_space *s)
+{
+    struct kafka_message *list = arena_alloc(&s->arena, n, sizeof(*list));
+
+    if (!list || !add_texts(r, head, s, list)) {
+        return NULL;
+    }
+    list->key = subject.len > 0 ? subject : head->collector;
+    list->value = r->json;
+    list->id = head->id;
+    list->subject = subject;
+    return list;
 }
 
 /* The derived row of hook i, as a message: its id, and its JSON behind it. */
@@ -97,7 +131,7 @@ static bool evaluation_messages(const struct sink_record *r, struct kafka_space 
     }
 
     const struct slice subjects[] = { e.thread_id, e.task_run_id, e.user_id };
-    struct kafka_message *list = arena_alloc(&s->arena, 1 + e.n_hooks, sizeof(*list));
+    struct kafka_message *list = new_messages(r, &e.head, first_of(subjects, 3), 1 + e.n_hooks, s);
     size_t n = 1;
 
     buf_clear(&s->identity);
@@ -105,7 +139,7 @@ static bool evaluation_messages(const struct sink_record *r, struct kafka_space 
     if (!list || !buf_ok(&s->identity)) {
         return full(err);
     }
-    list[0] = message(KAFKA_HOOK_EVALUATION, &e.head, first_of(subjects, 3), r->json);
+    list[0].topic = KAFKA_HOOK_EVALUATION;
     list[0].type = "hooktrail.hook_evaluation";
     for (size_t i = 0; i < e.n_hooks; i++) {
         if (e.hooks[i].decision == DECISION_SKIPPED) {
@@ -122,21 +156,21 @@ static bool evaluation_messages(const struct sink_record *r, struct kafka_space 
     return true;
 }
 
-static bool tool_message(const struct sink_record *r, struct arena *a, struct kafka_message **ret,
-                         size_t *ret_n, struct err *err)
+static bool tool_message(const struct sink_record *r, struct kafka_space *s,
+                         struct kafka_message **ret, size_t *ret_n, struct err *err)
 {
     struct tool_execution t;
 
-    if (!decode_tool_execution(r->json, a, &t, err)) {
+    if (!decode_tool_execution(r->json, &s->arena, &t, err)) {
         return false;
     }
 
-    struct kafka_message *m = ARENA_NEW(a, struct kafka_message);
+    struct kafka_message *m = new_messages(r, &t.head, t.thread_id, 1, s);
 
     if (!m) {
         return full(err);
     }
-    *m = message(KAFKA_TOOL_EXECUTION, &t.head, t.thread_id, r->json);
+    m->topic = KAFKA_TOOL_EXECUTION;
     m->type = "hooktrail.tool_execution";
     *ret = m;
     *ret_n = 1;
@@ -158,25 +192,22 @@ static bool type_of(struct slice word, struct arena *a, const char **ret)
     return true;
 }
 
-static bool audit_message(const struct sink_record *r, struct arena *a, struct kafka_message **ret,
-                          size_t *ret_n, struct err *err)
+static bool audit_message(const struct sink_record *r, struct kafka_space *s,
+                          struct kafka_message **ret, size_t *ret_n, struct err *err)
 {
     struct record_head head;
     struct slice word;
 
-    if (!rows_head(r, a, &head, &word, err)) {
+    if (!rows_head(r, &s->arena, &head, &word, err)) {
         return false;
     }
 
-    struct kafka_message *m = ARENA_NEW(a, struct kafka_message);
+    struct kafka_message *m = new_messages(r, &head, (struct slice){ 0 }, 1, s);
 
-    if (!m) {
+    if (!m || !type_of(word, &s->arena, &m->type)) {
         return full(err);
     }
-    *m = message(KAFKA_AUDIT, &head, (struct slice){ 0 }, r->json);
-    if (!type_of(word, a, &m->type)) {
-        return full(err);
-    }
+    m->topic = KAFKA_AUDIT;
     *ret = m;
     *ret_n = 1;
     return true;
@@ -189,7 +220,7 @@ static bool messages(const struct sink_record *r, struct kafka_space *s, struct 
     case RECORD_HOOK_EVALUATION:
         return evaluation_messages(r, s, ret, ret_n, err);
     case RECORD_TOOL_EXECUTION:
-        return tool_message(r, &s->arena, ret, ret_n, err);
+        return tool_message(r, s, ret, ret_n, err);
     case RECORD_NONE:
     case RECORD_HOOK_REGISTRY:
     case RECORD_GAP:
@@ -198,7 +229,7 @@ static bool messages(const struct sink_record *r, struct kafka_space *s, struct 
     case RECORD_TYPE_COUNT:
         break;
     }
-    return audit_message(r, &s->arena, ret, ret_n, err);
+    return audit_message(r, s, ret, ret_n, err);
 }
 
 enum sink_result kafka_messages(const struct sink_record *r, struct kafka_space *s,
@@ -210,31 +241,26 @@ enum sink_result kafka_messages(const struct sink_record *r, struct kafka_space 
     return err->code == ERR_TOO_BIG ? SINK_REJECT : rows_not_decoded(r, err);
 }
 
-static void add(rd_kafka_headers_t *h, const char *name, struct slice value)
+static void add(rd_kafka_headers_t *h, struct slice name, struct slice value)
 {
-    (void)rd_kafka_header_add(h, name, -1, value.ptr ? value.ptr : "", (ssize_t)value.len);
+    (void)rd_kafka_header_add(h, name.ptr, (ssize_t)name.len, value.ptr ? value.ptr : "",
+                              (ssize_t)value.len);
 }
 
-rd_kafka_headers_t *kafka_headers(const struct kafka_message *m, struct slice journal, uint64_t seq)
+rd_kafka_headers_t *kafka_headers(const struct kafka_message *m, struct slice journal)
 {
     rd_kafka_headers_t *h = rd_kafka_headers_new(HEADERS);
-    char source[300];
-    char number[24];
-    int n = snprintf(source, sizeof(source), "/hooktrail/%" SLICE_FMT, SLICE_ARG(m->collector));
 
-    add(h, "ce_specversion", SLICE("1.0"));
-    add(h, "ce_id", m->id);
-    add(h, "ce_source",
-        (struct slice){ .ptr = source,
-                        .len = (size_t)n < sizeof(source) ? (size_t)n : sizeof(source) - 1 });
-    add(h, "ce_type", slice_from_cstr(m->type));
-    add(h, "ce_time", slice_from_cstr(m->time));
+    add(h, SLICE("ce_specversion"), SLICE("1.0"));
+    add(h, SLICE("ce_id"), m->id);
+    add(h, SLICE("ce_source"), m->source);
+    add(h, SLICE("ce_type"), slice_from_cstr(m->type));
+    add(h, SLICE("ce_time"), m->time);
     if (m->subject.len > 0) {
-        add(h, "ce_subject", m->subject);
+        add(h, SLICE("ce_subject"), m->subject);
     }
-    add(h, "content-type", SLICE("application/json"));
-    add(h, "journal", journal);
-    (void)snprintf(number, sizeof(number), "%" PRIu64, seq);
-    add(h, "seq", slice_from_cstr(number));
+    add(h, SLICE("content-type"), SLICE("application/json"));
+    add(h, SLICE("journal"), journal);
+    add(h, SLICE("seq"), m->seq);
     return h;
 }

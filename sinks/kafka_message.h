@@ -36,18 +36,19 @@ struct kafka_message {
     enum kafka_topic topic;
     struct slice key;
     struct slice value;
-    const char *type;       /* ce_type */
-    struct slice id;        /* ce_id */
-    struct slice collector; /* in ce_source */
-    struct slice subject;   /* ce_subject; empty: none */
-    char time[28];          /* ce_time */
+    const char *type;     /* ce_type */
+    struct slice id;      /* ce_id */
+    struct slice source;  /* ce_source */
+    struct slice subject; /* ce_subject; empty: none */
+    struct slice time;    /* ce_time */
+    struct slice seq;     /* in decimal digits */
 };
 
 /* Where messages are made, for one record after another. */
 struct kafka_space {
     struct arena arena;  /* the messages; reset it when they are no longer needed */
-    struct buf identity; /* of an evaluation, and one row of it: scratch */
-    struct buf row;
+    struct buf identity; /* of an evaluation: scratch, as the next */
+    struct buf row;      /* of an execution; what all messages of a record share */
 };
 
 /* Messages together stay below limit_bytes; keep_bytes as of an arena. */
@@ -63,5 +64,4 @@ enum sink_result kafka_messages(const struct sink_record *r, struct kafka_space 
     MUST_CHECK;
 
 /* The headers of one message; owned by the caller until a produce call takes them. */
-rd_kafka_headers_t *kafka_headers(const struct kafka_message *m, struct slice journal,
-                                  uint64_t seq);
+rd_kafka_headers_t *kafka_headers(const struct kafka_message *m, struct slice journal);

@@ -74,7 +74,7 @@ static void add_ready(struct bench *b, const struct kafka_message *m, size_t rec
 {
     b->ready[b->n_ready++] = (struct ready){
         .m = *m,
-        .headers = kafka_headers(m, b->events->journal, b->events->list[record].seq),
+        .headers = kafka_headers(m, b->events->journal),
         .record = record,
     };
 }
