@@ -160,6 +160,13 @@ static bool store(const struct target *t, struct json_value *v)
     return true;
 }
 
+/* A walk of an object's members, and where in the table the next of them is expected. */
+struct walk {
+    const struct fields *f;
+    struct payload_iter it;
+    size_t next;
+};
+
 static bool is_key(const struct field *f, struct slice raw)
 {
     struct slice quoted = { .ptr = f->lead.ptr + 1, .len = f->lead.len - 2 };
@@ -167,18 +174,51 @@ static bool is_key(const struct field *f, struct slice raw)
     return slice_equal(quoted, raw);
 }
 
-/* Our writer keeps the order of the table, so the search begins behind the last hit. */
-static const struct field *find(const struct fields *f, struct slice raw, size_t *next)
+/* The row of a key; none: NULL. The search begins behind the last hit. */
+static const struct field *find(struct walk *w, struct slice raw)
 {
-    for (size_t i = 0; i < f->n; i++) {
-        size_t k = *next + i < f->n ? *next + i : *next + i - f->n;
+    for (size_t i = 0; i < w->f->n; i++) {
+        size_t k = w->next + i < w->f->n ? w->next + i : w->next + i - w->f->n;
 
-        if (is_key(&f->rows[k], raw)) {
-            *next = k + 1;
-            return &f->rows[k];
+        if (is_key(&w->f->rows[k], raw)) {
+            w->next = k + 1;
+            return &w->f->rows[k];
         }
     }
     return NULL;
+}
+
+/* Our writer keeps the order of the table, and leaves out what there is not. */
+static const struct field *next_expected(struct walk *w, struct json_value *ret)
+{
+    enum { LEFT_OUT = 3 };
+
+    for (size_t k = w->next; k < w->f->n && k <= w->next + LEFT_OUT; k++) {
+        struct slice lead = w->f->rows[k].lead;
+
+        lead = (struct slice){ .ptr = lead.ptr + 1, .len = lead.len - 1 };
+        if (payload_next_is(&w->it, lead, ret)) {
+            w->next = k + 1;
+            return &w->f->rows[k];
+        }
+    }
+    return NULL;
+}
+
+/* The next member and its row (NULL: a key that is not known). False at the end. */
+static bool next_member(struct walk *w, const struct field **ret_row, struct json_value *ret)
+{
+    struct slice key;
+
+    *ret_row = next_expected(w, ret);
+    if (*ret_row) {
+        return true;
+    }
+    if (!payload_next_open(&w->it, &key, ret)) {
+        return false;
+    }
+    *ret_row = find(w, key);
+    return true;
 }
 
 /* Of a key that is known, the first time: false with an error. */
@@ -198,15 +238,13 @@ static bool take(const struct field *row, struct target *t, void *record, struct
 bool fields_decode(const struct fields *f, struct json_value *object, void *record, struct arena *a,
                    struct err *err)
 {
-    struct payload_iter it = payload_iter(*object);
+    struct walk w = { .f = f, .it = payload_iter(*object) };
     struct target t = { .arena = a, .err = err };
+    const struct field *row;
     struct json_value value;
-    struct slice key;
     uint64_t seen = 0; /* a bit a row */
-    size_t next = 0;
 
-    while (payload_next_open(&it, &key, &value)) {
-        const struct field *row = find(f, key, &next);
+    while (next_member(&w, &row, &value)) {
         uint64_t bit = row ? 1ULL << (row - f->rows) : 0;
 
         if (!row || (seen & bit) != 0) {
@@ -215,8 +253,8 @@ bool fields_decode(const struct fields *f, struct json_value *object, void *reco
             return false;
         }
         seen |= bit;
-        payload_pass(&it, value);
+        payload_pass(&w.it, value);
     }
-    object->raw.len = payload_walked(*object, &it);
+    object->raw.len = payload_walked(*object, &w.it);
     return true;
 }

@@ -179,6 +179,17 @@ static bool is_container(enum json_kind kind)
     return kind == JSON_KIND_OBJECT || kind == JSON_KIND_ARRAY;
 }
 
+/* The value at the start of it->rest; a container is left open. */
+static struct json_value open_value(const struct payload_iter *it)
+{
+    struct json_value v = payload_value(it->rest);
+
+    if (!is_container(v.kind)) {
+        payload_close(&v);
+    }
+    return v;
+}
+
 bool payload_next_open(struct payload_iter *it, struct slice *ret_key, struct json_value *ret_value)
 {
     if (at_end(it)) {
@@ -193,10 +204,17 @@ bool payload_next_open(struct payload_iter *it, struct slice *ret_key, struct js
     if (ret_key) {
         *ret_key = key;
     }
-    *ret_value = payload_value(it->rest);
-    if (!is_container(ret_value->kind)) {
-        payload_close(ret_value);
+    *ret_value = open_value(it);
+    return true;
+}
+
+bool payload_next_is(struct payload_iter *it, struct slice lead, struct json_value *ret_value)
+{
+    if (!it->object || it->rest.len < lead.len || memcmp(it->rest.ptr, lead.ptr, lead.len) != 0) {
+        return false;
     }
+    it->rest = payload_skip_blanks(payload_skip(it->rest, lead.len));
+    *ret_value = open_value(it);
     return true;
 }
 

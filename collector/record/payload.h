@@ -59,6 +59,11 @@ bool payload_next(struct payload_iter *it, struct slice *ret_key, struct json_va
  */
 bool payload_next_open(struct payload_iter *it, struct slice *ret_key,
                        struct json_value *ret_value);
+/*
+ * The same where the next member's name is expected: false, and nothing moved, unless the
+ * text goes on with `lead`, a name in its quotes and a colon.
+ */
+bool payload_next_is(struct payload_iter *it, struct slice lead, struct json_value *ret_value);
 void payload_close(struct json_value *v);
 void payload_pass(struct payload_iter *it, struct json_value v);
 
