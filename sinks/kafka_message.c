@@ -126,7 +126,7 @@ static bool evaluation_messages(const struct sink_record *r, struct kafka_space 
 {
     struct evaluation e;
 
-    if (!decode_evaluation(r->json, &s->arena, &e, err)) {
+    if (!decode_evaluation_outline(r->json, &s->arena, &e, err)) {
         return false;
     }
 
@@ -161,7 +161,7 @@ static bool tool_message(const struct sink_record *r, struct kafka_space *s,
 {
     struct tool_execution t;
 
-    if (!decode_tool_execution(r->json, &s->arena, &t, err)) {
+    if (!decode_tool_outline(r->json, &s->arena, &t, err)) {
         return false;
     }
 

@@ -103,13 +103,13 @@ bool decode_head(struct slice json, struct arena *a, enum record_type *ret_type,
     return true;
 }
 
-bool decode_evaluation(struct slice json, struct arena *a, struct evaluation *ret, struct err *err)
+static bool evaluation(const struct fields *f, struct slice json, struct arena *a,
+                       struct evaluation *ret, struct err *err)
 {
     struct evaluation e = { 0 };
     struct json_value object;
 
-    if (!open_as(RECORD_HOOK_EVALUATION, json, &object, err) ||
-        !fill(&evaluation_fields, object, a, &e, err)) {
+    if (!open_as(RECORD_HOOK_EVALUATION, json, &object, err) || !fill(f, object, a, &e, err)) {
         return false;
     }
     if (!e.hooks) {
@@ -119,18 +119,40 @@ bool decode_evaluation(struct slice json, struct arena *a, struct evaluation *re
     return true;
 }
 
-bool decode_tool_execution(struct slice json, struct arena *a, struct tool_execution *ret,
-                           struct err *err)
+bool decode_evaluation(struct slice json, struct arena *a, struct evaluation *ret, struct err *err)
+{
+    return evaluation(&evaluation_fields, json, a, ret, err);
+}
+
+bool decode_evaluation_outline(struct slice json, struct arena *a, struct evaluation *ret,
+                               struct err *err)
+{
+    return evaluation(&evaluation_outline_fields, json, a, ret, err);
+}
+
+static bool tool_execution(const struct fields *f, struct slice json, struct arena *a,
+                           struct tool_execution *ret, struct err *err)
 {
     struct tool_execution t = { 0 };
     struct json_value object;
 
-    if (!open_as(RECORD_TOOL_EXECUTION, json, &object, err) ||
-        !fill(&tool_execution_fields, object, a, &t, err)) {
+    if (!open_as(RECORD_TOOL_EXECUTION, json, &object, err) || !fill(f, object, a, &t, err)) {
         return false;
     }
     *ret = t;
     return true;
+}
+
+bool decode_tool_execution(struct slice json, struct arena *a, struct tool_execution *ret,
+                           struct err *err)
+{
+    return tool_execution(&tool_execution_fields, json, a, ret, err);
+}
+
+bool decode_tool_outline(struct slice json, struct arena *a, struct tool_execution *ret,
+                         struct err *err)
+{
+    return tool_execution(&tool_execution_outline_fields, json, a, ret, err);
 }
 
 bool decode_hook_registry(struct slice json, struct arena *a, struct hook_registry *ret,

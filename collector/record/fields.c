@@ -33,34 +33,37 @@ WORDS(cause)
     }
 #define ROW(k, type, member, ...) AS(#member, k, type, member, __VA_ARGS__)
 #define HAS(type, member) .has = offsetof(struct type, member)
-#define TABLE(name) \
-    const struct fields name = { name##_rows, sizeof(name##_rows) / sizeof(name##_rows[0]) }
+#define COUNT(rows) (sizeof(rows) / sizeof((rows)[0]))
+#define TABLE(name) const struct fields name = { .rows = name##_rows, .n = COUNT(name##_rows) }
+#define OUTLINE(name, list) \
+    const struct fields name = { .rows = (list), .n = COUNT(list), .outline = true }
 
-#define HEAD                                                                       \
-    ROW(TEXT, record_head, id, .always = true), ROW(TEXT, record_head, collector), \
-        AS("time", TIME, record_head, time_us, .always = true)
+#define HEAD                                                     \
+    ROW(TEXT, record_head, id, .always = true, .outline = true), \
+        ROW(TEXT, record_head, collector, .outline = true),      \
+        AS("time", TIME, record_head, time_us, .always = true, .outline = true)
 
 static const struct field evaluation_fields_rows[] = {
     HEAD,
-    ROW(TEXT, evaluation, dispatch_id, .identity = true),
-    ROW(WORD, evaluation, source, .words = &record_source_words, .identity = true),
-    ROW(TEXT, evaluation, contract, .identity = true),
-    ROW(WORD, evaluation, chain, .words = &chain_kind_words, .identity = true),
+    ROW(TEXT, evaluation, dispatch_id, .identity = true, .outline = true),
+    ROW(WORD, evaluation, source, .words = &record_source_words, .identity = true, .outline = true),
+    ROW(TEXT, evaluation, contract, .identity = true, .outline = true),
+    ROW(WORD, evaluation, chain, .words = &chain_kind_words, .identity = true, .outline = true),
     ROW(I64, evaluation, duration_us, .always = true),
     ROW(I64, evaluation, queue_us, .always = true),
-    ROW(TEXT, evaluation, thread_id, .identity = true),
-    ROW(TEXT, evaluation, run_id, .identity = true),
-    ROW(TEXT, evaluation, call_id, .identity = true),
-    ROW(TEXT, evaluation, user_id, .identity = true),
-    ROW(TEXT, evaluation, agent_name, .identity = true),
-    ROW(TEXT, evaluation, task_id, .identity = true),
-    ROW(TEXT, evaluation, task_run_id, .identity = true),
-    ROW(TEXT, evaluation, execution_kind, .identity = true),
-    ROW(TEXT, evaluation, hook_event_type, .identity = true),
-    ROW(TEXT, evaluation, tool_name, .identity = true),
-    ROW(I64, evaluation, turn, HAS(evaluation, has_turn), .identity = true),
-    ROW(BOOL, evaluation, child, .always = true, .identity = true),
-    ROW(BOOL, evaluation, blocking, .always = true, .identity = true),
+    ROW(TEXT, evaluation, thread_id, .identity = true, .outline = true),
+    ROW(TEXT, evaluation, run_id, .identity = true, .outline = true),
+    ROW(TEXT, evaluation, call_id, .identity = true, .outline = true),
+    ROW(TEXT, evaluation, user_id, .identity = true, .outline = true),
+    ROW(TEXT, evaluation, agent_name, .identity = true, .outline = true),
+    ROW(TEXT, evaluation, task_id, .identity = true, .outline = true),
+    ROW(TEXT, evaluation, task_run_id, .identity = true, .outline = true),
+    ROW(TEXT, evaluation, execution_kind, .identity = true, .outline = true),
+    ROW(TEXT, evaluation, hook_event_type, .identity = true, .outline = true),
+    ROW(TEXT, evaluation, tool_name, .identity = true, .outline = true),
+    ROW(I64, evaluation, turn, HAS(evaluation, has_turn), .identity = true, .outline = true),
+    ROW(BOOL, evaluation, child, .always = true, .identity = true, .outline = true),
+    ROW(BOOL, evaluation, blocking, .always = true, .identity = true, .outline = true),
     ROW(WORD, evaluation, final_decision, .words = &decision_words),
     ROW(REASON, evaluation, reason),
     AS("reason_chars", REASON_CHARS, evaluation, reason),
@@ -72,11 +75,12 @@ static const struct field evaluation_fields_rows[] = {
     ROW(U32, evaluation, agent_hooks_run, .always = true),
     ROW(U32, evaluation, user_global_hooks_run, .always = true),
     ROW(U32, evaluation, rejection_count, .always = true),
-    ROW(TEXT, evaluation, config_digest, .identity = true),
+    ROW(TEXT, evaluation, config_digest, .identity = true, .outline = true),
     ROW(PAYLOAD, evaluation, payload),
-    ROW(HOOKS, evaluation, hooks),
+    ROW(HOOKS, evaluation, hooks, .outline = true),
 };
 TABLE(evaluation_fields);
+OUTLINE(evaluation_outline_fields, evaluation_fields_rows);
 
 static const struct field payload_fields_rows[] = {
     ROW(U64, payload_facts, bytes, .always = true),
@@ -88,11 +92,11 @@ static const struct field payload_fields_rows[] = {
 TABLE(payload_fields);
 
 static const struct field execution_rows[] = {
-    ROW(U32, execution, ordinal, .always = true),
+    ROW(U32, execution, ordinal, .always = true, .outline = true),
     ROW(TEXT, execution, hook_name),
     ROW(WORD, execution, hook_type, .words = &hook_type_words),
     ROW(WORD, execution, tier, .words = &tier_words),
-    ROW(WORD, execution, decision, .words = &decision_words),
+    ROW(WORD, execution, decision, .words = &decision_words, .outline = true),
     ROW(WORD, execution, skip_reason, .words = &skip_reason_words),
     ROW(TEXT, execution, matcher),
     ROW(WORD, execution, matcher_mode, .words = &matcher_mode_words),
@@ -113,12 +117,10 @@ static const struct field execution_rows[] = {
     ROW(TEXT, execution, stderr_tail),
     ROW(U32, execution, left_behind),
 };
-enum {
-    SKIPPED_ROWS = 10,
-    ALL_ROWS = sizeof(execution_rows) / sizeof(execution_rows[0]),
-};
-const struct fields execution_fields = { execution_rows, ALL_ROWS };
-const struct fields execution_skipped_fields = { execution_rows, SKIPPED_ROWS };
+enum { SKIPPED_ROWS = 10 };
+const struct fields execution_fields = { .rows = execution_rows, .n = COUNT(execution_rows) };
+const struct fields execution_skipped_fields = { .rows = execution_rows, .n = SKIPPED_ROWS };
+OUTLINE(execution_outline_fields, execution_rows);
 
 static const struct field tool_execution_fields_rows[] = {
     HEAD,
@@ -126,7 +128,7 @@ static const struct field tool_execution_fields_rows[] = {
     ROW(WORD, tool_execution, source, .words = &record_source_words),
     ROW(TEXT, tool_execution, contract),
     ROW(WORD, tool_execution, phase, .words = &tool_phase_words),
-    ROW(TEXT, tool_execution, thread_id),
+    ROW(TEXT, tool_execution, thread_id, .outline = true),
     ROW(TEXT, tool_execution, call_id),
     ROW(TEXT, tool_execution, tool_name),
     ROW(TEXT, tool_execution, sub_agent_name),
@@ -137,6 +139,7 @@ static const struct field tool_execution_fields_rows[] = {
     ROW(TEXT, tool_execution, skill_source),
 };
 TABLE(tool_execution_fields);
+OUTLINE(tool_execution_outline_fields, tool_execution_fields_rows);
 
 static const struct field hook_registry_fields_rows[] = {
     HEAD,

@@ -46,12 +46,14 @@ struct field {
     size_t has;    /* of the bool that says whether there is one; 0: no such bool */
     bool always;   /* written when zero, too */
     bool identity; /* of an evaluation: also in the rows derived from it */
+    bool outline;  /* it takes this to pass the record's bytes on */
     const struct words *words;
 };
 
 struct fields {
     const struct field *rows;
     size_t n;
+    bool outline; /* to be read: only the rows that are an outline's */
 };
 
 /* Each begins with the keys of struct record_head, which every record begins with. */
@@ -60,6 +62,11 @@ extern const struct fields tool_execution_fields;
 extern const struct fields hook_registry_fields;
 extern const struct fields gap_fields;
 extern const struct fields admin_fields;
+
+/* The same, of which only the outline is read. */
+extern const struct fields evaluation_outline_fields;
+extern const struct fields tool_execution_outline_fields;
+extern const struct fields execution_outline_fields;
 
 enum { HEAD_FIELDS = 3 }; /* id, collector, time */
 
@@ -88,5 +95,5 @@ bool fields_decode(const struct fields *f, struct json_value *object, void *reco
 /* What fields_decode() fills in an evaluation by the kinds of the same names. */
 bool payload_facts_decode(struct json_value *object, struct payload_facts *ret, struct arena *a,
                           struct err *err) MUST_CHECK;
-bool hooks_decode(struct json_value *array, struct evaluation *e, struct arena *a, struct err *err)
-    MUST_CHECK;
+bool hooks_decode(struct json_value *array, struct evaluation *e, bool outline, struct arena *a,
+                  struct err *err) MUST_CHECK;

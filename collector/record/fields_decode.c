@@ -7,6 +7,7 @@
 struct target {
     const struct field *field;
     char *at;
+    bool outline; /* of hooks, too, nothing else is filled */
     struct arena *arena;
     struct err *err;
 };
@@ -155,7 +156,7 @@ static bool store(const struct target *t, struct json_value *v)
     case FIELD_PAYLOAD:
         return payload_facts_decode(v, (void *)t->at, t->arena, t->err);
     case FIELD_HOOKS:
-        return hooks_decode(v, (void *)(t->at - t->field->offset), t->arena, t->err);
+        return hooks_decode(v, (void *)(t->at - t->field->offset), t->outline, t->arena, t->err);
     }
     return true;
 }
@@ -239,7 +240,7 @@ bool fields_decode(const struct fields *f, struct json_value *object, void *reco
                    struct err *err)
 {
     struct walk w = { .f = f, .it = payload_iter(*object) };
-    struct target t = { .arena = a, .err = err };
+    struct target t = { .outline = f->outline, .arena = a, .err = err };
     const struct field *row;
     struct json_value value;
     uint64_t seen = 0; /* a bit a row */
@@ -247,7 +248,7 @@ bool fields_decode(const struct fields *f, struct json_value *object, void *reco
     while (next_member(&w, &row, &value)) {
         uint64_t bit = row ? 1ULL << (row - f->rows) : 0;
 
-        if (!row || (seen & bit) != 0) {
+        if (!row || (seen & bit) != 0 || (f->outline && !row->outline)) {
             payload_close(&value);
         } else if (!take(row, &t, record, &value)) {
             return false;

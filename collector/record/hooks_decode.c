@@ -36,13 +36,13 @@ static bool grow(struct evaluation *e, size_t *cap, struct arena *a, struct err 
     return true;
 }
 
-static bool decode_hook(struct json_value *item, struct arena *a, struct execution *x,
-                        struct err *err)
+static bool decode_hook(const struct fields *f, struct json_value *item, struct arena *a,
+                        struct execution *x, struct err *err)
 {
     if (item->kind != JSON_KIND_OBJECT) {
         return err_set(err, ERR_INVALID, "an object is expected");
     }
-    if (!fields_decode(&execution_fields, item, x, a, err)) {
+    if (!fields_decode(f, item, x, a, err)) {
         return false;
     }
     restore_the_usual(x);
@@ -50,8 +50,10 @@ static bool decode_hook(struct json_value *item, struct arena *a, struct executi
     return true;
 }
 
-bool hooks_decode(struct json_value *array, struct evaluation *e, struct arena *a, struct err *err)
+bool hooks_decode(struct json_value *array, struct evaluation *e, bool outline, struct arena *a,
+                  struct err *err)
 {
+    const struct fields *f = outline ? &execution_outline_fields : &execution_fields;
     struct payload_iter it = payload_iter(*array);
     struct json_value item;
     size_t cap = 0;
@@ -66,7 +68,7 @@ bool hooks_decode(struct json_value *array, struct evaluation *e, struct arena *
         if (e->n_hooks == cap && !grow(e, &cap, a, err)) {
             return false;
         }
-        if (!decode_hook(&item, a, &e->hooks[e->n_hooks], err)) {
+        if (!decode_hook(f, &item, a, &e->hooks[e->n_hooks], err)) {
             return err_wrap(err, "hooks[%zu]", e->n_hooks);
         }
         e->n_hooks++;
