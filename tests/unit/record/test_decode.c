@@ -270,6 +270,75 @@ static void what_was_written_is_read_back_whole(void **state)
     }
 }
 
+static bool same_outline_of_hook(const struct execution *whole, const struct execution *outline)
+{
+    return whole->ordinal == outline->ordinal && whole->decision == outline->decision &&
+           slice_equal(whole->json, outline->json);
+}
+
+static void an_outline_says_the_same_of_what_it_has(void **state)
+{
+    struct fixture *f = *state;
+
+    for (uint64_t n = 1; n <= 500; n++) {
+        uint64_t seed = n;
+        struct evaluation written = any_evaluation(&seed, &f->arena);
+        struct evaluation whole;
+        struct evaluation outline;
+        struct buf identity;
+        struct err err;
+
+        buf_init(&identity, RECORD_MAX_BYTES);
+        encode_evaluation(&written, &f->first);
+        assert_true(decode_evaluation(buf_slice(&f->first), &f->arena, &whole, &err));
+        assert_true(decode_evaluation_outline(buf_slice(&f->first), &f->arena, &outline, &err));
+        encode_identity(&whole, &f->second);
+        encode_identity(&outline, &identity);
+        assert_string_equal(buf_cstr(&identity), buf_cstr(&f->second));
+        assert_int_equal(outline.n_hooks, whole.n_hooks);
+        for (size_t i = 0; i < whole.n_hooks; i++) {
+            assert_true(same_outline_of_hook(&whole.hooks[i], &outline.hooks[i]));
+        }
+        buf_done(&identity);
+        buf_clear(&f->first);
+        buf_clear(&f->second);
+        arena_clear(&f->arena);
+    }
+}
+
+static void what_is_no_part_of_an_outline_is_not_looked_at(void **state)
+{
+    struct fixture *f = *state;
+    struct slice json =
+        SLICE(HEAD("tool_execution", "1") ",\"phase\":\"later\",\"thread_id\":\"T\","
+                                          "\"tool_input\":{\"thread_id\":\"U\"}}");
+    struct tool_execution t;
+    struct err err;
+
+    assert_false(decode_tool_execution(json, &f->arena, &t, &err));
+    assert_true(decode_tool_outline(json, &f->arena, &t, &err));
+    assert_true(slice_equal(t.head.id, SLICE(ID)));
+    assert_true(slice_equal(t.thread_id, SLICE("T")));
+    assert_int_equal(t.tool_input.len, 0);
+}
+
+static void the_order_of_the_keys_does_not_matter(void **state)
+{
+    struct fixture *f = *state;
+    struct slice json = SLICE(
+        "{\"thread_id\" : \"T\",\"thread_id\":\"second\",\"time\":\"2026-11-30T14:22:45.000001Z\","
+        " \"collector\":\"m1\",\"new\":{\"id\":\"inner\"},\"id\": \"" ID "\",\"schema\":1,"
+        "\"type\":\"tool_execution\",\"call_id\":\"C\"}");
+    struct tool_execution t;
+    struct err err;
+
+    assert_true(decode_tool_execution(json, &f->arena, &t, &err));
+    assert_true(slice_equal(t.head.id, SLICE(ID)));
+    assert_true(slice_equal(t.head.collector, SLICE("m1")));
+    assert_true(slice_equal(t.thread_id, SLICE("T")));
+    assert_true(slice_equal(t.call_id, SLICE("C")));
+}
+
 static void the_other_records_are_read_back_whole(void **state)
 {
     struct fixture *f = *state;
@@ -444,6 +513,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(what_was_written_is_read_back_whole),
+        TEST(an_outline_says_the_same_of_what_it_has),
+        TEST(what_is_no_part_of_an_outline_is_not_looked_at),
+        TEST(the_order_of_the_keys_does_not_matter),
         TEST(the_other_records_are_read_back_whole),
         TEST(the_head_of_any_record_is_read_alone),
         TEST(a_text_without_escapes_lies_in_the_line),

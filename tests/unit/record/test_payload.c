@@ -383,6 +383,29 @@ static void walk_open(struct json_value *container, struct buf *out)
     container->raw.len = payload_walked(*container, &it);
 }
 
+static void a_member_is_taken_where_its_name_is_the_next_one(void **state)
+{
+    (void)state;
+    struct slice text = SLICE("{ \"a\": 1 , \"ab\":{\"a\":2}}");
+    struct json_value value;
+    struct err err;
+
+    assert_true(payload_check(text, &value, &err));
+
+    struct payload_iter it = payload_iter(value);
+
+    assert_false(payload_next_is(&it, SLICE("\"ab\":"), &value));
+    assert_true(payload_next_is(&it, SLICE("\"a\":"), &value));
+    assert_true(slice_equal(value.raw, SLICE("1")));
+    payload_pass(&it, value);
+    assert_false(payload_next_is(&it, SLICE("\"a\":"), &value));
+    assert_true(payload_next_is(&it, SLICE("\"ab\":"), &value));
+    payload_close(&value);
+    assert_true(slice_equal(value.raw, SLICE("{\"a\":2}")));
+    payload_pass(&it, value);
+    assert_false(payload_next_is(&it, SLICE("\"a\":"), &value));
+}
+
 static void an_open_walk_finds_the_end_of_each_container(void **state)
 {
     (void)state;
@@ -591,6 +614,7 @@ int main(void)
         cmocka_unit_test(get_finds_the_first_member_of_a_name),
         cmocka_unit_test(get_in_what_is_no_object_finds_nothing),
         cmocka_unit_test(iteration_sees_every_value_in_order),
+        cmocka_unit_test(a_member_is_taken_where_its_name_is_the_next_one),
         cmocka_unit_test(an_open_walk_finds_the_end_of_each_container),
         cmocka_unit_test(iteration_does_not_need_the_key),
         cmocka_unit_test(a_string_is_read_with_its_escapes_resolved),
