@@ -204,7 +204,7 @@ PREFIX  ?= /usr/local
 DEST     = $(DESTDIR)$(PREFIX)
 install: all
 	install -d $(DEST)/bin $(DEST)/libexec/hooktrail $(DEST)/share/man/man1 \
-	    $(DEST)/share/man/man5 $(DEST)/share/man/man7 \
+	    $(DEST)/share/man/man5 $(DEST)/share/man/man7 $(DEST)/share/doc/hooktrail \
 	    $(DEST)/share/bash-completion/completions $(DEST)/share/zsh/site-functions \
 	    $(DEST)/share/fish/vendor_completions.d $(DEST)/lib/systemd/system $(DEST)/lib/sysusers.d
 	install -m 755 $(OUT)/hooktrail $(DEST)/bin/
@@ -212,6 +212,8 @@ install: all
 	install -m 644 deploy/hooktrail.1 $(DEST)/share/man/man1/
 	install -m 644 deploy/hooktrail.yaml.5 deploy/hooktrail-hooks.5 $(DEST)/share/man/man5/
 	install -m 644 deploy/hooktrail-http.7 $(DEST)/share/man/man7/
+	install -m 644 deploy/postgres-roles.sql deploy/sample/hooktrail.yaml deploy/sample/hooks.yaml \
+	    $(DEST)/share/doc/hooktrail/
 	umask 022 && $(OUT)/hooktrail completion bash >$(DEST)/share/bash-completion/completions/hooktrail
 	umask 022 && $(OUT)/hooktrail completion zsh >$(DEST)/share/zsh/site-functions/_hooktrail
 	umask 022 && $(OUT)/hooktrail completion fish >$(DEST)/share/fish/vendor_completions.d/hooktrail.fish

@@ -21,6 +21,16 @@ def test_the_installed_front_finds_its_roles(root):
     assert answer.stdout == "10000\n"
 
 
+def test_the_sample_configuration_and_the_roles_are_there_and_in_order(root):
+    docs = root / "opt/h/share/doc/hooktrail"
+    assert sorted(p.name for p in docs.iterdir()) == ["hooks.yaml", "hooktrail.yaml",
+                                                      "postgres-roles.sql"]
+    answer = subprocess.run([root / "opt/h/bin/hooktrail", "--config", docs / "hooktrail.yaml",
+                             "config", "--get", "contracts.sre.hooks"], capture_output=True,
+                            text=True, timeout=20, check=True)
+    assert (answer.stdout, answer.stderr) == (f"{docs / 'hooks.yaml'}\n", "")
+
+
 def test_the_units_start_what_was_installed(root):
     units = sorted((root / "opt/h/lib/systemd/system").iterdir())
     starts = [line for unit in units for line in unit.read_text().splitlines()
