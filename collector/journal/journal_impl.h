@@ -110,6 +110,9 @@ bool birth_seal(struct journal *j, const struct id *id, struct sealing **ret, st
 bool writer_round(struct journal *j);
 int64_t writer_due_ms(const struct journal *j);
 
+/* writer.c: after the last round, log how many records are lost to a disk that refuses. */
+void writer_say_lost(struct journal *j);
+
 /* writer.c: write and sync a checkpoint of all so far; false: the segment failed. */
 bool writer_checkpoint(struct journal *j, struct err *err) MUST_CHECK;
 

@@ -90,6 +90,7 @@ void close_core(struct journal *j)
     start_closing(j);
     while (writer_round(j)) {
     }
+    writer_say_lost(j);
 
     bool sealed = j->segment.fd >= 0 && (!j->segment.failed || room_make(j, 0, &err)) &&
                   writer_checkpoint(j, &err);

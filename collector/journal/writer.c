@@ -311,6 +311,20 @@ static void say_well_again(struct journal *j)
     }
 }
 
+void writer_say_lost(struct journal *j)
+{
+    (void)pthread_mutex_lock(&j->lock);
+
+    const char *cause = j->stats.refuses;
+    uint64_t lost = j->losses.total - j->lost_before;
+
+    (void)pthread_mutex_unlock(&j->lock);
+    if (cause && lost > 0) {
+        log_error("journal closed without records that it could not store, a gap will tell them",
+                  log_str("cause", cause), log_i64("lost", (int64_t)lost));
+    }
+}
+
 /* The disk takes nothing now: hold what was taken, or lose it and say so. */
 static bool refused(struct journal *j, const struct err *err)
 {

@@ -267,6 +267,9 @@ def test_a_record_that_is_not_safe_in_time_is_told(collector, on_unrecorded, blo
     assert result["recorded"] == headers["Hooktrail-Recorded"]
     assert result["blocked"] is blocked
 
+    assert c.stop("collect") == 0
+    assert 'msg="journal closed without records that it could not store' in c.log()
+
 
 # ---- Start and reload ---------------------------------------------------------------------------
 
