@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -30,6 +31,18 @@ bool pid_write(const char *state_dir, const char *role, struct err *err)
         return err_errno(err, errno, "%s", path);
     }
     return fs_replace(dir, name, slice_from_cstr(pid), err) || err_wrap(err, "%s", path);
+}
+
+long pid_read(const char *state_dir, const char *role)
+{
+    char path[PATH_MAX];
+    char text[SMALL_TEXT] = "";
+
+    (void)snprintf(path, sizeof(path), "%s/run/%s.pid", state_dir, role);
+
+    CLEANUP(fs_closep) int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+    return fd >= 0 && read(fd, text, sizeof(text) - 1) > 0 ? strtol(text, NULL, 10) : 0;
 }
 
 void pid_remove(const char *state_dir, const char *role)

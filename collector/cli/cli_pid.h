@@ -12,4 +12,6 @@
 
 /* Write our pid; the folder is made where there is none, the state folder is not. */
 bool pid_write(const char *state_dir, const char *role, struct err *err) MUST_CHECK;
+/* What the file says; 0 where there is none. */
+long pid_read(const char *state_dir, const char *role);
 void pid_remove(const char *state_dir, const char *role);

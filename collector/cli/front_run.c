@@ -124,6 +124,8 @@ static void stop(struct supervisor *s, int code)
         s->code = code;
         s->stop_ms = clock_mono_ms();
         s->kill_at_ms = s->stop_ms + GRACE_MS;
+        log_info("stopping: collect stores what it took, then ship delivers, each for a while",
+                 log_i64("at_most_ms", GRACE_MS));
         signal_one(&s->children[COLLECT], SIGTERM);
     }
 }

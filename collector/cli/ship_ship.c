@@ -15,6 +15,7 @@
 #include "collector/cli/cli_pid.h"
 #include "collector/cli/cli_retire.h"
 #include "collector/cli/ship_fleet.h"
+#include "collector/cli/ship_left.h"
 #include "sinks/loader.h"
 
 enum {
@@ -82,7 +83,8 @@ static bool take_lock(const char *state_dir, int *ret_fd, struct err *err)
     }
     if (!fs_lock(fd)) {
         return errno == EWOULDBLOCK
-                   ? err_set(err, ERR_AGAIN, "another hooktrail ship works on %s", state_dir)
+                   ? err_set(err, ERR_AGAIN, "another hooktrail ship works on %s, as process %ld",
+                             state_dir, pid_read(state_dir, "ship"))
                    : err_errno(err, errno, "%s", path);
     }
     *ret_fd = TAKE_FD(fd);
@@ -115,6 +117,19 @@ static bool unconfigure_others(const struct config *c, struct err *err)
     return positions_unconfigure(c->state, names, c->n_sinks, err);
 }
 
+/* What a sink has not got when we stop waits in the journals, for the next ship. */
+static void tell_left(const struct config *c)
+{
+    for (size_t i = 0; i < c->n_sinks; i++) {
+        uint64_t left = left_of(c->state, c->sinks[i].name);
+
+        if (left > 0) {
+            log_warn("stopped before everything was delivered, the next ship goes on from there",
+                     log_str("sink", c->sinks[i].name), log_i64("left", (int64_t)left));
+        }
+    }
+}
+
 /* Ship with one configuration, until a signal or the end. *ret_signal tells which. */
 static bool ship_with(const struct config *c, bool once, const sigset_t *set, int *ret_signal,
                       enum runner_end *ret_end, struct err *err)
@@ -134,9 +149,11 @@ static bool ship_with(const struct config *c, bool once, const sigset_t *set, in
         log_info("shipping", log_str("state", c->state), log_i64("sinks", (int64_t)c->n_sinks));
         *ret_signal = wait_for_signal(set, c, &audit, fleet);
         if (*ret_signal == SIGTERM || *ret_signal == SIGINT) {
+            log_info("stopping, after what is there has been delivered or a sink's time is over");
             finish(set, fleet);
         }
         *ret_end = fleet_stop(fleet);
+        tell_left(c);
         retire(c, &audit);
     }
     audit_done(&audit);

@@ -139,11 +139,26 @@ def test_it_follows_a_journal_that_grows_and_stops_on_term(state, fill):
 
 
 def test_a_second_ship_on_one_state_folder_is_refused(state):
-    with Ship(state):
+    with Ship(state) as first:
         wait_for(lambda: (state / "sinks").exists())
         second = hooktrail(state, "ship", "--once")
         assert second.returncode == 3
         assert "another hooktrail ship" in second.stderr
+        assert f"as process {first.pid}" in second.stderr
+
+
+def test_a_ship_that_stops_says_so_and_what_it_leaves(state, fill, tmp_path):
+    config = tmp_path / "hooktrail.yaml"
+    config.write_text('sinks: {postgres: {dsn: "host=127.0.0.1 port=1 user=nobody"}}\n')
+    fill(state, 20)
+    with Ship(state, config) as ship:
+        wait_for(lambda: "not available" in ship.stderr.readline())
+        ship.send_signal(signal.SIGTERM)
+        _, said = ship.communicate(timeout=30)
+    assert ship.returncode == 0
+    sink, = json.loads(hooktrail(state, "status", "--json", config=config).stdout)["sinks"]
+    assert sink["lag"] >= 20
+    assert 'msg="stopping, ' in said and f'sink="postgres" left={sink["lag"]}' in said, said
 
 
 def test_a_poisoned_record_goes_to_the_dead_letters_and_all_others_arrive(state, fill):

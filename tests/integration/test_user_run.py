@@ -118,7 +118,7 @@ def test_log_lines_tell_the_time_and_the_role(plant):
     lines = [line for line in plant.log().splitlines() if "level=" in line]
     told = {re.match(r"time=\d{4}-\d\d-\d\dT[\d:.]+Z role=(\w+) level=", line)[1]
             for line in lines}
-    assert told == {"collect", "ship", "serve"}
+    assert told == {"collect", "ship", "serve", "run"}
 
 
 def test_ctrl_c_of_the_sample_is_graceful(terminals, tmp_path):
