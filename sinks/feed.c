@@ -1,6 +1,7 @@
 #include "sinks/feed.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -181,6 +182,25 @@ static void trouble(struct feed *f, struct seat *seat, const struct err *err)
     close_seat(seat);
 }
 
+/*
+ * No sink is given what is not durable. One that has more has it of a later state of this
+ * folder, whose numbers this one is about to give away a second time.
+ */
+static bool sink_is_ahead(const struct seat *seat, struct err *err)
+{
+    uint64_t durable = journal_reader_durable(seat->reader);
+
+    if (durable == UINT64_MAX || seat->read <= durable + 1) {
+        return false;
+    }
+    (void)err_set(err, ERR_INVALID,
+                  "it ends at %" PRIu64 ", and the sink has it up to %" PRIu64
+                  ": the state folder is an older copy. Stop hooktrail and move "
+                  "journals/%s/%s out of it: a new journal begins",
+                  durable, seat->read - 1, seat->info.role, seat->info.id.text);
+    return true;
+}
+
 static bool open_seat(struct feed *f, struct seat *seat)
 {
     struct err err;
@@ -193,6 +213,10 @@ static bool open_seat(struct feed *f, struct seat *seat)
     }
     if (!journal_reader_open(seat->info.dir, seat->read, &seat->reader, &err)) {
         seat->reader = NULL;
+        trouble(f, seat, &err);
+        return false;
+    }
+    if (sink_is_ahead(seat, &err)) {
         trouble(f, seat, &err);
         return false;
     }

@@ -4,7 +4,9 @@
  * Every journal under STATE/journals is followed, those that appear later too,
  * in turns, so that a busy one does not hold up the others. What cannot be
  * delivered (retired before this sink had it, damaged) is told once, and the
- * span that follows it moves the position past it. Memory: one batch.
+ * span that follows it moves the position past it. A journal that ends before where
+ * the sink stands is an older copy of itself: it is told, and gives nothing. Memory:
+ * one batch.
  */
 #pragma once
 

@@ -399,6 +399,23 @@ static void a_segment_that_nobody_retired_is_a_loss_for_every_sink(void **state)
     assert_int_equal(lost.to + got, last);
 }
 
+static void a_journal_that_ends_before_the_sinks_position_gives_nothing(void **state)
+{
+    (void)state;
+    uint64_t last = fill(collect, 10);
+
+    stands = last + 1;
+    start_feed(100);
+    assert_int_equal(drain(), 0);
+    assert_false(feed->unread);
+
+    stands = last + 2;
+    start_feed(100);
+    assert_int_equal(drain(), 0);
+    assert_true(feed->unread);
+    assert_int_equal(losses, 0);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, begin, end)
 
 int main(void)
@@ -414,6 +431,7 @@ int main(void)
         TEST(a_restart_tells_only_what_was_not_told_before),
         TEST(a_sink_that_is_new_to_a_journal_has_lost_nothing),
         TEST(a_segment_that_nobody_retired_is_a_loss_for_every_sink),
+        TEST(a_journal_that_ends_before_the_sinks_position_gives_nothing),
     };
 
     return cmocka_run_group_tests_name("sinks/feed", tests, NULL, NULL);
