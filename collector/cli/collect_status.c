@@ -410,20 +410,30 @@ static int report(const struct cli *cli, const struct config *c)
     return code == CLI_DONE && s.broken ? CLI_NEGATIVE : code;
 }
 
-/* False for a folder full of other things: a mistyped --state. An empty one is a state to come. */
+static bool is_a_name_of_ours(const char *name)
+{
+    static const char *const ours[] = { "run",         "journals",    "keys",        "sinks",
+                                        "deadletters", "tokens.json", "hooktrail.db" };
+    const char *dot = strrchr(name, '.');
+
+    for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++) {
+        if (strcmp(name, ours[i]) == 0) {
+            return true;
+        }
+    }
+    return dot && strcmp(dot, ".yaml") == 0; /* configuration, before anything ran */
+}
+
+/* False for a folder of other things alone: a mistyped --state. An empty one is a state to come. */
 static bool may_be_a_state(const char *folder)
 {
-    static const char *const ours[] = { "run",   "journals",    "keys",
-                                        "sinks", "tokens.json", "hooktrail.db" };
     DIR *d = opendir(folder);
     bool empty = true;
     bool is_ours = false;
 
-    for (const struct dirent *e = d ? readdir(d) : NULL; e; e = readdir(d)) {
+    for (const struct dirent *e = d ? readdir(d) : NULL; e && !is_ours; e = readdir(d)) {
         empty = empty && (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0);
-        for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++) {
-            is_ours = is_ours || strcmp(e->d_name, ours[i]) == 0;
-        }
+        is_ours = is_a_name_of_ours(e->d_name);
     }
     if (d) {
         (void)closedir(d);

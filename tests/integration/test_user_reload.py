@@ -62,7 +62,9 @@ def test_status_shows_the_hook_sets_in_force_and_a_reload_that_was_refused(colle
     assert (before["contract"], before["hooks"]) == ("sre", 1)
     assert "reload" not in collect.status()
     collect.hooks_file.write_text("kind: Hook\nspec: [\n")
-    assert "what was in force stays" in reload(collect)
+    text = reload(collect)
+    assert "what was in force stays" in text
+    assert 'level=warn msg="configuration reloaded, but' in text
     told = wait_for(lambda: collect.status().get("reload"))
     assert collect.status()["hook_sets"] == [before]
     assert told["faults"] == 1 and told["error"].startswith(f"{collect.hooks_file}:")
@@ -84,7 +86,8 @@ def test_serve_names_what_it_does_not_take(plant):
     plant.state.mkdir()
     plant.configure(f"serve: {{{listen}}}\n")
     plant.start("serve")
-    plant.configure(f"serve: {{{listen}, max_rows: 5}}\ncollect: {{workers: 3}}\n")
+    plant.configure(f"serve: {{{listen}, max_rows: 5}}\ncollect: {{workers: 3}}\n"
+                    "sinks: {sqlite: {}, kafka: {properties: {bootstrap.servers: k}}}\n")
     assert 'role=serve level=warn msg="changed keys that need a restart of serve" ' \
            'keys="serve.max_rows"' in reload(plant, "serve")
 
