@@ -14,7 +14,7 @@ static void on_delivery(rd_kafka_t *rk, const rd_kafka_message_t *m, void *opaqu
 
     (void)rk;
     if (m->err) {
-        kafka_trouble_note_topic(&c->trouble, m->err, rd_kafka_topic_name(m->rkt));
+        kafka_trouble_note_topic(&c->trouble, m->err, rd_kafka_topic_name(m->rkt), m->len);
     }
     if (c->on_delivery) {
         c->on_delivery(c->ctx, m->_private, m);
@@ -68,7 +68,7 @@ bool kafka_client_fail(struct kafka_client *c, rd_kafka_resp_err_t code, const c
 
     if (!c->trouble.text[0]) { /* a transaction does not tell which */
         (void)snprintf(any, sizeof(any), "%s.*", c->prefix);
-        kafka_trouble_note_topic(&c->trouble, code, any);
+        kafka_trouble_note_topic(&c->trouble, code, any, 0);
     }
     return kafka_trouble_fail(&c->trouble, code, what, err);
 }
@@ -132,6 +132,13 @@ void *kafka_bytes(struct slice bytes)
     return pointer.out;
 }
 
+void kafka_client_refused(struct kafka_client *c, rd_kafka_resp_err_t code,
+                          const struct kafka_message *m)
+{
+    kafka_trouble_note_topic(&c->trouble, code, rd_kafka_topic_name(c->topics[m->topic]),
+                             m->value.len);
+}
+
 rd_kafka_resp_err_t kafka_client_produce(struct kafka_client *c, const struct kafka_message *m,
                                          struct slice journal, void *opaque)
 {
@@ -144,7 +151,7 @@ rd_kafka_resp_err_t kafka_client_produce(struct kafka_client *c, const struct ka
 
     if (code) {
         rd_kafka_headers_destroy(headers);
-        kafka_trouble_note_topic(&c->trouble, code, rd_kafka_topic_name(c->topics[m->topic]));
+        kafka_client_refused(c, code, m);
     }
     return code;
 }

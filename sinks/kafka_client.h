@@ -18,7 +18,8 @@ struct kafka_client {
     rd_kafka_t *rk;                         /* owned; NULL while closed */
     rd_kafka_topic_t *topics[KAFKA_TOPICS]; /* owned */
     rd_kafka_topic_t *positions;            /* owned; NULL where it keeps none */
-    int32_t broker; /* a broker's number, once the topics are open; -1: none is known */
+    int32_t broker;            /* a broker's number, once the topics are open; -1: none is known */
+    long limits[KAFKA_TOPICS]; /* max.message.bytes of each, as last told; LONG_MAX: unknown */
     struct kafka_trouble trouble;
     char prefix[200];
 };
@@ -51,6 +52,14 @@ bool kafka_client_topics(struct kafka_client *c, const struct kafka_settings *se
 bool kafka_client_fit(struct kafka_client *c, const struct kafka_settings *set,
                       const char *const *extra, int timeout_ms, struct err *err) MUST_CHECK;
 
+/*
+ * Is the message certainly larger than its topic takes? Told from what kafka_client_fit() heard,
+ * which is asked for anew before anything is refused: somebody may have raised the limit. False
+ * where the limit is not known, or what is sent is compressed.
+ */
+bool kafka_client_too_large(struct kafka_client *c, const struct kafka_message *m,
+                            struct slice journal, int timeout_ms);
+
 /* Queue one message; the value is copied. `opaque` comes back in on_delivery. */
 rd_kafka_resp_err_t kafka_client_produce(struct kafka_client *c, const struct kafka_message *m,
                                          struct slice journal, void *opaque);
@@ -66,6 +75,10 @@ uint64_t kafka_opaque_seq(const void *opaque);
 
 /* librdkafka's parameters lack the const that its promises have: keys and values are copied. */
 void *kafka_bytes(struct slice bytes);
+
+/* A message was refused before it was sent: what kafka_client_fail() will tell. */
+void kafka_client_refused(struct kafka_client *c, rd_kafka_resp_err_t code,
+                          const struct kafka_message *m);
 
 /* Fill *err with the code's words and with the trouble behind it, if there was any. */
 bool kafka_client_fail(struct kafka_client *c, rd_kafka_resp_err_t code, const char *what,

@@ -118,9 +118,17 @@ static bool exact_position(struct sink *s, struct slice journal, uint64_t *ret_n
     return true;
 }
 
-/* Give the transaction up; what it sent is never seen. */
+/*
+ * Give the transaction up; what it sent is never seen. What is queued goes out before, where
+ * the broker is well: it takes the end of a transaction that no partition has joined yet for
+ * an error that costs us the producer.
+ */
 static enum sink_result abandon(struct kafka_producer *p, enum sink_result result)
 {
+    if (result == SINK_REJECT) {
+        (void)rd_kafka_flush(p->client.rk, TXN_FLUSH_MS);
+    }
+
     rd_kafka_error_t *error = rd_kafka_abort_transaction(p->client.rk, (int)p->owner->timeout_ms);
 
     if (error) {
@@ -128,6 +136,20 @@ static enum sink_result abandon(struct kafka_producer *p, enum sink_result resul
         return result == SINK_REJECT || result == SINK_RETRY ? SINK_DOWN : result;
     }
     return result;
+}
+
+/* One that the broker would refuse is not sent: its refusal would cost the producer. */
+static rd_kafka_resp_err_t send_message(struct kafka_producer *p, const struct kafka_message *m,
+                                        uint64_t seq, int64_t deadline_ms)
+{
+    struct slice journal = slice_from_cstr(p->journal);
+
+    if (kafka_client_too_large(&p->client, m, journal, clock_left_ms(deadline_ms))) {
+        kafka_client_refused(&p->client, RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE, m);
+        return RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE;
+    }
+    /* Its number as the pointer: an answer may come when the span is gone. */
+    return kafka_client_produce_by(&p->client, m, journal, kafka_opaque(seq), deadline_ms);
 }
 
 static enum sink_result send_record(struct sink_kafka_exact *k, struct kafka_producer *p,
@@ -142,9 +164,7 @@ static enum sink_result send_record(struct sink_kafka_exact *k, struct kafka_pro
     enum sink_result result = kafka_messages(r, &k->space, &list, &n, err);
 
     for (size_t i = 0; result == SINK_OK && i < n; i++) {
-        /* Its number as the pointer: an answer may come when the span is gone. */
-        rd_kafka_resp_err_t code = kafka_client_produce_by(
-            &p->client, &list[i], slice_from_cstr(p->journal), kafka_opaque(r->seq), deadline_ms);
+        rd_kafka_resp_err_t code = send_message(p, &list[i], r->seq, deadline_ms);
 
         if (code) {
             (void)kafka_client_fail(&p->client, code, "kafka", err);

@@ -10,6 +10,10 @@ enum {
     EXTRA_MAX = 12,     /* properties that a driver sets, and the end */
     HEADER_BYTES = 200, /* of a batch, and what a broker may add */
     ASK_MS = 1000,
+    BATCH_BYTES = 61, /* the header of a batch */
+    RECORD_BYTES = 7, /* at least: a record's own fields in it, */
+    FIELD_BYTES = 2,  /* and the lengths of a header's name and value */
+    MOST_HEADERS = 2000,
 };
 
 /* A topic's max.message.bytes; LONG_MAX: it was not told. */
@@ -28,21 +32,17 @@ static long limit_of(const rd_kafka_ConfigResource_t *topic)
     return LONG_MAX;
 }
 
-/* The smallest among the answers; LONG_MAX: none was told. */
-static long smallest(rd_kafka_event_t *event)
+/* Keep the answers, which come in the order of the topics. */
+static void keep(struct kafka_client *c, rd_kafka_event_t *event)
 {
     const rd_kafka_DescribeConfigs_result_t *result = rd_kafka_event_DescribeConfigs_result(event);
-    long least = LONG_MAX;
     size_t n = 0;
     const rd_kafka_ConfigResource_t **topics =
         rd_kafka_DescribeConfigs_result_resources(result, &n);
 
-    for (size_t i = 0; i < n; i++) {
-        long limit = limit_of(topics[i]);
-
-        least = limit < least ? limit : least;
+    for (size_t i = 0; i < n && i < KAFKA_TOPICS; i++) {
+        c->limits[i] = limit_of(topics[i]);
     }
-    return least;
 }
 
 /* Any broker knows; librdkafka would wait for the controller. */
@@ -58,6 +58,7 @@ static rd_kafka_AdminOptions_t *options_for(const struct kafka_client *c)
     return options;
 }
 
+/* Fill the client's limits; the smallest of them. */
 static long ask(struct kafka_client *c, int timeout_ms)
 {
     rd_kafka_AdminOptions_t *options = options_for(c);
@@ -66,6 +67,7 @@ static long ask(struct kafka_client *c, int timeout_ms)
     long least = LONG_MAX;
 
     for (size_t i = 0; i < KAFKA_TOPICS; i++) {
+        c->limits[i] = LONG_MAX;
         topics[i] =
             rd_kafka_ConfigResource_new(RD_KAFKA_RESOURCE_TOPIC, rd_kafka_topic_name(c->topics[i]));
     }
@@ -76,10 +78,13 @@ static long ask(struct kafka_client *c, int timeout_ms)
     rd_kafka_event_t *event = rd_kafka_queue_poll(queue, timeout_ms < ASK_MS ? timeout_ms : ASK_MS);
 
     if (event) {
-        least = smallest(event);
+        keep(c, event);
         rd_kafka_event_destroy(event);
     }
     rd_kafka_queue_destroy(queue);
+    for (size_t i = 0; i < KAFKA_TOPICS; i++) {
+        least = c->limits[i] < least ? c->limits[i] : least;
+    }
     return least;
 }
 
@@ -115,4 +120,48 @@ bool kafka_client_fit(struct kafka_client *c, const struct kafka_settings *set,
     kafka_client_close(c);
     return kafka_client_open(c, set, with_size, err) &&
            kafka_client_topics(c, set, timeout_ms, err);
+}
+
+/* Of a batch with this message alone, at least. */
+static size_t bytes_of(const struct kafka_message *m, struct slice journal)
+{
+    rd_kafka_headers_t *headers = kafka_headers(m, journal);
+    size_t bytes = BATCH_BYTES + RECORD_BYTES + m->key.len + m->value.len;
+    const char *name;
+    const void *value;
+    size_t size;
+
+    for (size_t i = 0; !rd_kafka_header_get_all(headers, i, &name, &value, &size); i++) {
+        bytes += FIELD_BYTES + strlen(name) + size;
+    }
+    rd_kafka_headers_destroy(headers);
+    return bytes;
+}
+
+static bool is_compressed(const struct kafka_client *c)
+{
+    char text[32] = "";
+    size_t size = sizeof(text);
+
+    return rd_kafka_conf_get(rd_kafka_conf(c->rk), "compression.codec", text, &size) !=
+               RD_KAFKA_CONF_OK ||
+           strcmp(text, "none") != 0;
+}
+
+bool kafka_client_too_large(struct kafka_client *c, const struct kafka_message *m,
+                            struct slice journal, int timeout_ms)
+{
+    const long *limit = &c->limits[m->topic];
+
+    if (m->key.len + m->value.len + MOST_HEADERS <= (size_t)*limit || is_compressed(c)) {
+        return false;
+    }
+
+    size_t bytes = bytes_of(m, journal);
+
+    if (bytes <= (size_t)*limit) {
+        return false;
+    }
+    (void)ask(c, timeout_ms);
+    return bytes > (size_t)*limit;
 }

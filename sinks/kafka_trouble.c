@@ -123,8 +123,15 @@ void kafka_trouble_note(struct kafka_trouble *t, rd_kafka_resp_err_t code, const
                    words.ptr, advice);
 }
 
-void kafka_trouble_note_topic(struct kafka_trouble *t, rd_kafka_resp_err_t code, const char *topic)
+void kafka_trouble_note_topic(struct kafka_trouble *t, rd_kafka_resp_err_t code, const char *topic,
+                              size_t bytes)
 {
+    if (code == RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE && bytes > 0) {
+        (void)snprintf(t->text, sizeof(t->text),
+                       "%zu bytes to topic %s; its max.message.bytes, and message.max.bytes of "
+                       "sinks.kafka.properties, must allow them",
+                       bytes, topic);
+    }
     if (code == RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED) {
         (void)snprintf(t->text, sizeof(t->text),
                        "topic %s; the broker's rules must allow us to Describe and Write it",

@@ -32,8 +32,9 @@ void kafka_trouble_clear(struct kafka_trouble *t);
 /* One report: librdkafka's code and its words. */
 void kafka_trouble_note(struct kafka_trouble *t, rd_kafka_resp_err_t code, const char *reason);
 
-/* A message was refused: which topic's. */
-void kafka_trouble_note_topic(struct kafka_trouble *t, rd_kafka_resp_err_t code, const char *topic);
+/* A message was refused: which topic's, and of how many bytes (0: not known). */
+void kafka_trouble_note_topic(struct kafka_trouble *t, rd_kafka_resp_err_t code, const char *topic,
+                              size_t bytes);
 
 /*
  * Fill *err: `what` failed with `code`, because of the trouble if there is any.

@@ -291,6 +291,20 @@ def test_one_bad_record_of_10000_is_a_dead_letter_and_all_others_arrive(start, k
         ship.stop()
 
 
+@BOTH
+def test_many_too_large_records_are_letters_that_name_topic_and_size(start, kafka, prefix, topic,
+                                                                     delivery):
+    topic("create", f"{prefix}.hook_evaluation", "3", "max.message.bytes=300")
+    state = start(delivery)
+    journal, _, _ = state.fill(40)
+    done = state.ship_once()
+    refused = [r.seq for r in state.records() if r.type == "hook_evaluation"]
+    assert [d["seq"] for d in state.letters()] == refused and len(refused) > 10
+    assert all(f"bytes to topic {prefix}.hook_evaluation; its max.message.bytes" in d["error"]
+               for d in state.letters())
+    assert "not available" not in done.stderr, "no refusal costs the producer"
+
+
 # ---- What was lost there ----------------------------------------------------------------------------
 
 

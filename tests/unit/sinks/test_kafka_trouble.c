@@ -82,9 +82,12 @@ static void a_refusal_of_a_message_names_its_topic(void **state)
     struct kafka_trouble t = { 0 };
     struct err err;
 
-    kafka_trouble_note_topic(&t, RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE, "a.audit");
-    assert_string_equal(t.text, "");
-    kafka_trouble_note_topic(&t, RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED, "a.audit");
+    kafka_trouble_note_topic(&t, RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE, "a.audit", 2345);
+    assert_false(kafka_trouble_fail(&t, RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE, "kafka", &err));
+    assert_string_equal(err.text, "kafka: Broker: Message size too large (2345 bytes to topic "
+                                  "a.audit; its max.message.bytes, and message.max.bytes of "
+                                  "sinks.kafka.properties, must allow them)");
+    kafka_trouble_note_topic(&t, RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED, "a.audit", 5);
     assert_false(
         kafka_trouble_fail(&t, RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED, "kafka", &err));
     assert_string_equal(err.text, "kafka: Broker: Topic authorization failed (topic a.audit; the "
