@@ -79,7 +79,7 @@ static void a_schema_that_is_newer_than_we_are_is_refused(void **state)
     fake_records_done(&none);
     run("INSERT INTO schema_version (version, name) VALUES (99, 'later')");
     assert_false(open_it(&code));
-    assert_int_equal(code, ERR_INVALID);
+    assert_int_equal(code, ERR_IO);
 }
 
 int main(int argc, char **argv)
