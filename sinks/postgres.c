@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "collector/base/clock.h"
+#include "collector/base/log.h"
 #include "collector/base/mem.h"
 #include "sinks/postgres_batch.h"
 #include "sinks/sql_result.h"
@@ -147,22 +148,53 @@ static enum sink_result sink_postgres_write(struct sink *s, const struct span *s
     return result == SINK_OK ? SINK_OK : postgres_batch_abandon(b, result, err);
 }
 
+/* One machine's clock decides nothing for a database that others share. */
+static const char due_sql[] =
+    "SELECT first, hooktrail_count_before(date '1970-01-01' + first::int), $1 - today FROM "
+    "(SELECT least($1, today) - $2 AS first, today FROM "
+    "(SELECT floor(extract(epoch FROM now()) / 86400)::int8 AS today) AS server) AS kept";
+
+/* What due_sql answers. */
+struct due {
+    int64_t before;     /* the first day that is kept */
+    int64_t rows;       /* records of earlier days */
+    int64_t days_ahead; /* of the server's clock: ours */
+};
+
+static bool keep_due(void *ctx, const PGresult *row)
+{
+    *(struct due *)ctx = (struct due){
+        .before = postgres_integer(row, 0),
+        .rows = postgres_integer(row, 1),
+        .days_ahead = postgres_integer(row, 2),
+    };
+    return false;
+}
+
 static enum sink_result sink_postgres_cut_due(struct sink *s, int64_t now_us, struct sink_cut *ret,
                                               struct err *err)
 {
     struct postgres_batch *b = from_sink(s)->batch;
-    int64_t before = now_us / CLOCK_DAY_US - b->days.retention_days;
-    const struct postgres_value value = postgres_of_integer(before);
+    const struct postgres_value values[] = {
+        postgres_of_integer(now_us / CLOCK_DAY_US),
+        postgres_of_integer(b->days.retention_days),
+    };
+    struct due due = { 0 };
+    enum sql_class class;
 
     *ret = (struct sink_cut){ 0 };
     if (b->days.retention_days <= 0) {
         return SINK_OK;
     }
-    ret->before_us = before * CLOCK_DAY_US;
     postgres_arm(b->db);
-    return sql_result(postgres_query(b->db,
-                                     "SELECT hooktrail_count_before(date '1970-01-01' + $1::int)",
-                                     &value, 1, postgres_keep_integer, &ret->rows, NULL, err));
+    class = postgres_query(b->db, due_sql, values, 2, keep_due, &due, NULL, err);
+    ret->before_us = due.before * CLOCK_DAY_US;
+    ret->rows = (uint64_t)due.rows;
+    if (due.days_ahead < -1 || due.days_ahead > 1) {
+        log_warn("our clock is not the database's: retention goes by the one that keeps more",
+                 log_str("sink", s->ops->name), log_i64("days_ahead", due.days_ahead));
+    }
+    return sql_result(class);
 }
 
 static enum sink_result sink_postgres_cut_step(struct sink *s, const struct sink_cut *cut,

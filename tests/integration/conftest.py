@@ -1,5 +1,8 @@
 """What every integration test uses: the binaries, and servers that are started once."""
 import os
+import pathlib
+import struct
+import subprocess
 import sys
 
 import pytest
@@ -26,6 +29,22 @@ def live(binary):
     """A test program under tests/live, by name; of the same build."""
     folder = os.path.join(os.path.dirname(os.path.abspath(binary)), "obj", "tests", "live")
     return lambda name: os.path.join(folder, name)
+
+
+@pytest.fixture(scope="session")
+def clock(tmp_path_factory):
+    """A wall clock that a test sets: environment, and a function that takes seconds."""
+    folder = tmp_path_factory.mktemp("clock")
+    library, shift = folder / "clock_shift.so", folder / "shift"
+    subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", library,
+                    pathlib.Path(__file__).with_name("clock_shift.c")], check=True)
+    shift.write_bytes(struct.pack("<q", 0))
+
+    def set_back(seconds):
+        with open(shift, "r+b") as f:
+            f.write(struct.pack("<q", -seconds))
+
+    return {"LD_PRELOAD": str(library), "CLOCK_SHIFT": str(shift)}, set_back
 
 
 @pytest.fixture(scope="session")

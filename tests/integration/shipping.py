@@ -47,10 +47,10 @@ class State:
                              capture_output=True, text=True, timeout=120).stdout
         return [Record(j, int(s), leaf, t) for j, s, leaf, t in map(str.split, out.splitlines())]
 
-    def run(self, *args, timeout=120):
+    def run(self, *args, timeout=120, env=None):
         return subprocess.run([self.binary, "--config", str(self.config), "--state",
                                str(self.path), *args], capture_output=True, text=True,
-                              timeout=timeout)
+                              timeout=timeout, env={**os.environ, **(env or {})})
 
     def ship_once(self):
         done = self.run("ship", "--once")

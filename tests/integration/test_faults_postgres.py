@@ -371,6 +371,18 @@ def test_retention_drops_whole_days_and_says_so_in_a_record(state, postgres, dbn
     assert names == ["0"]
 
 
+def test_a_clock_far_ahead_of_the_servers_cuts_nothing_and_is_told(state, postgres, dbname, clock):
+    env, set_back = clock
+    state.sinks(postgres=sink(state_dsn(state), retention_days=90))
+    journal, _, last = state.fill(300)
+    state.ship_once()
+    set_back(-200 * 86400)
+    done = state.run("ship", "--once", env=env)
+    assert done.returncode == 0, done
+    assert "our clock is not the database's" in done.stderr and "days_ahead=200" in done.stderr
+    arrives(state, postgres, dbname, journal, last)
+
+
 def test_a_day_that_somebody_drops_while_ship_runs_is_made_anew(state, postgres, dbname):
     with Ship(state) as ship:
         journal, _, last = state.fill(100)

@@ -3,10 +3,7 @@ import collections
 import datetime
 import json
 import os
-import pathlib
 import shutil
-import struct
-import subprocess
 import threading
 import time
 
@@ -46,22 +43,6 @@ def refused(plant, *words, code, **how):
 
 
 # ---- The clock ----------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def clock(tmp_path_factory):
-    """A wall clock that a test sets: environment, and a function that takes seconds."""
-    folder = tmp_path_factory.mktemp("clock")
-    library, shift = folder / "clock_shift.so", folder / "shift"
-    subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", library,
-                    pathlib.Path(__file__).with_name("clock_shift.c")], check=True)
-    shift.write_bytes(struct.pack("<q", 0))
-
-    def set_back(seconds):
-        with open(shift, "r+b") as f:
-            f.write(struct.pack("<q", -seconds))
-
-    return {"LD_PRELOAD": str(library), "CLOCK_SHIFT": str(shift)}, set_back
 
 
 def hours_ago(record):
