@@ -321,18 +321,21 @@ BEGIN
     RETURN true;
 END $$;
 
--- The partitions of days before a date, of the tables that hold records.
+-- The partitions of days before a date, of the tables that hold records. One that
+-- somebody made by hand, with no day in its name, is left alone.
 CREATE FUNCTION hooktrail_days_before(before date)
 RETURNS TABLE (of_table text, name text, of_day date)
 LANGUAGE sql STABLE AS $$
-    SELECT parent.relname::text, part.relname::text,
-           to_date(right(part.relname, 8), 'YYYYMMDD')
-    FROM pg_inherits i
-    JOIN pg_class parent ON parent.oid = i.inhparent
-    JOIN pg_class part ON part.oid = i.inhrelid
-    WHERE parent.oid IN ('hook_evaluation'::regclass, 'hook_execution'::regclass,
-                         'tool_execution'::regclass, 'audit_record'::regclass)
-      AND to_date(right(part.relname, 8), 'YYYYMMDD') < before
+    SELECT * FROM (
+        SELECT parent.relname::text, part.relname::text,
+               CASE WHEN part.relname ~ '_[0-9]{8}$'
+                    THEN to_date(right(part.relname, 8), 'YYYYMMDD') END AS of_day
+        FROM pg_inherits i
+        JOIN pg_class parent ON parent.oid = i.inhparent
+        JOIN pg_class part ON part.oid = i.inhrelid
+        WHERE parent.oid IN ('hook_evaluation'::regclass, 'hook_execution'::regclass,
+                             'tool_execution'::regclass, 'audit_record'::regclass)) AS made
+    WHERE made.of_day < before
 $$;
 
 -- How many records are there of before a date?
