@@ -49,16 +49,19 @@ static enum sql_class send(struct postgres *db, struct slice source, const struc
 {
     CLEANUP(buf_done) struct buf rows;
     enum sql_class class = SQL_DONE;
+    uint64_t n = 0;
 
     buf_init(&rows, MAX_BYTES);
     for (size_t i = 0; class == SQL_DONE && i < counts->n_rows; i++) {
         put_counts(&rows, source, &counts->rows[i]);
+        n++;
         if (rows.len_bytes >= FULL_BYTES) {
-            class = postgres_copy_rows(db, copy_in, buf_slice(&rows), err);
+            class = postgres_copy_rows(db, copy_in, buf_slice(&rows), n, err);
             buf_clear(&rows);
+            n = 0;
         }
     }
-    return class == SQL_DONE ? postgres_copy_rows(db, copy_in, buf_slice(&rows), err) : class;
+    return class == SQL_DONE ? postgres_copy_rows(db, copy_in, buf_slice(&rows), n, err) : class;
 }
 
 /* In the order of the key: no two writers deadlock. */

@@ -25,10 +25,16 @@ void postgres_rows_done(struct postgres_rows *r)
     }
 }
 
+static void clear(struct postgres_rows *r, enum table table)
+{
+    buf_clear(&r->made[table]);
+    r->n_made[table] = 0;
+}
+
 void postgres_rows_clear(struct postgres_rows *r)
 {
     for (size_t i = 0; i < TABLE_COUNT; i++) {
-        buf_clear(&r->made[i]);
+        clear(r, (enum table)i);
     }
 }
 
@@ -100,9 +106,9 @@ static enum sql_class send_piece(struct postgres_rows *r, struct postgres *db, e
         class = open_copy(r, db, table, err);
     }
     if (class == SQL_DONE) {
-        class = postgres_copy_data(db, buf_slice(&r->made[table]), err);
+        class = postgres_copy_data(db, buf_slice(&r->made[table]), r->n_made[table], err);
     }
-    buf_clear(&r->made[table]);
+    clear(r, table);
     return class;
 }
 
@@ -150,5 +156,6 @@ enum sink_result postgres_rows_add(struct postgres_rows *r, struct postgres *db,
         (void)err_set(err, ERR_TOO_BIG, "a row of %s is too large", table_shapes[row->table].name);
         return SINK_REJECT;
     }
+    r->n_made[row->table]++;
     return sql_result(send_some(r, db, row->table, err));
 }

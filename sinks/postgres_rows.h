@@ -19,6 +19,7 @@
 
 struct postgres_rows {
     struct buf made[TABLE_COUNT]; /* not sent yet */
+    uint64_t n_made[TABLE_COUNT]; /* rows in it */
     enum table open;              /* whose COPY is open, when the connection has one */
 };
 

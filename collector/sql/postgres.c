@@ -3,7 +3,6 @@
 #include <assert.h>
 #include <errno.h>
 #include <poll.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,37 +26,6 @@ void postgres_arm(struct postgres *p)
     p->deadline_ms = clock_mono_ms() + p->timeout_ms;
 }
 
-/* libpq's message as one line; it ends in a newline and may have several. */
-static void set_text(struct err *err, enum err_code code, const char *message)
-{
-    char line[ERR_TEXT_SIZE];
-    size_t n = 0;
-
-    for (; *message && n + 1 < sizeof(line); message++) {
-        bool blank = *message == '\n' || *message == '\t';
-
-        if (!blank || (n > 0 && line[n - 1] != ' ')) {
-            line[n] = *message;
-            if (blank) {
-                line[n] = ' ';
-            }
-            n++;
-        }
-    }
-    while (n > 0 && line[n - 1] == ' ') {
-        n--;
-    }
-    line[n] = '\0';
-    (void)err_set(err, code, "postgres: %s", n > 0 ? line : "the connection is gone");
-}
-
-static enum sql_class gone(struct postgres *p, struct err *err)
-{
-    p->lost = true;
-    set_text(err, ERR_IO, PQerrorMessage(p->conn));
-    return SQL_LOST;
-}
-
 enum sql_class postgres_wait(struct postgres *p, short events, struct err *err)
 {
     struct pollfd fd = { .fd = PQsocket(p->conn), .events = events };
@@ -73,7 +41,7 @@ enum sql_class postgres_wait(struct postgres *p, short events, struct err *err)
             continue;
         }
         if (n < 0) {
-            return gone(p, err);
+            return postgres_gone(p, err);
         }
         p->lost = true;
         (void)err_set(err, ERR_AGAIN, "postgres: no answer in %lld ms", (long long)p->timeout_ms);
@@ -91,7 +59,7 @@ static enum sql_class flush(struct postgres *p, struct err *err)
             return SQL_DONE;
         }
         if (left < 0) {
-            return gone(p, err);
+            return postgres_gone(p, err);
         }
 
         enum sql_class class = postgres_wait(p, POLLIN | POLLOUT, err);
@@ -100,7 +68,7 @@ static enum sql_class flush(struct postgres *p, struct err *err)
             return class;
         }
         if (PQconsumeInput(p->conn) == 0) {
-            return gone(p, err);
+            return postgres_gone(p, err);
         }
     }
 }
@@ -115,45 +83,11 @@ static enum sql_class next_result(struct postgres *p, PGresult **ret, struct err
             return class;
         }
         if (PQconsumeInput(p->conn) == 0) {
-            return gone(p, err);
+            return postgres_gone(p, err);
         }
     }
     *ret = PQgetResult(p->conn);
     return SQL_DONE;
-}
-
-/* What the words leave open: who lacks the permission, where else to go. */
-static void add_advice(const struct postgres *p, struct err *err)
-{
-    size_t len = strlen(err->text);
-
-    if (strcmp(p->sqlstate, "42501") == 0) {
-        (void)snprintf(err->text + len, sizeof(err->text) - len, " (for role %s)", PQuser(p->conn));
-    }
-    if (strcmp(p->sqlstate, "25006") == 0) {
-        (void)snprintf(
-            err->text + len, sizeof(err->text) - len,
-            "; target_session_attrs=read-write in the dsn finds the primary among hosts");
-    }
-}
-
-/* A refusal's words and what they mean. */
-static enum sql_class refused(struct postgres *p, const PGresult *result, struct err *err)
-{
-    const char *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
-    const char *message = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
-    enum sql_class class;
-
-    if (!state) {
-        return gone(p, err);
-    }
-    memcpy(p->sqlstate, state, sizeof(p->sqlstate) - 1);
-    class = postgres_class(state);
-    set_text(err, class == SQL_DATA || class == SQL_REFUSED ? ERR_INVALID : ERR_IO,
-             message ? message : PQresultErrorMessage(result));
-    add_advice(p, err);
-    p->lost = p->lost || class == SQL_LOST;
-    return class;
 }
 
 /* What one result says; rows go to on_row as long as it wants any. */
@@ -180,7 +114,7 @@ static enum sql_class take_result(struct postgres *p, PGresult *result, struct t
         }
         return SQL_DONE;
     }
-    return refused(p, result, err);
+    return postgres_refused(p, result, err);
 }
 
 /* All results of what was sent. The first refusal counts; the rest is read all the same. */
@@ -218,11 +152,11 @@ static enum sql_class copy_refused(struct postgres *p, struct err *err)
 
     p->copying = POSTGRES_COPY_NONE;
     class = take_all(p, &t, err);
-    return class == SQL_DONE ? gone(p, err) : class;
+    return class == SQL_DONE ? postgres_gone(p, err) : class;
 }
 
 /* Pieces behind the last one are sent at once, so that libpq's buffer stays small. */
-enum sql_class postgres_copy_data(struct postgres *p, struct slice bytes, struct err *err)
+static enum sql_class send_bytes(struct postgres *p, struct slice bytes, struct err *err)
 {
     enum { PIECE_BYTES = 256 * 1024 };
 
@@ -236,7 +170,7 @@ enum sql_class postgres_copy_data(struct postgres *p, struct slice bytes, struct
             return class;
         }
         if (PQconsumeInput(p->conn) == 0) { /* a refusal comes while we send */
-            return gone(p, err);
+            return postgres_gone(p, err);
         }
         sent = PQputCopyData(p->conn, bytes.ptr, (int)n);
         if (sent < 0) {
@@ -250,9 +184,16 @@ enum sql_class postgres_copy_data(struct postgres *p, struct slice bytes, struct
     return SQL_DONE;
 }
 
+enum sql_class postgres_copy_data(struct postgres *p, struct slice rows, uint64_t n_rows,
+                                  struct err *err)
+{
+    p->n_copied += n_rows;
+    return send_bytes(p, rows, err);
+}
+
 enum sql_class postgres_copy_end(struct postgres *p, struct err *err)
 {
-    enum sql_class class = postgres_copy_data(p, COPY_TRAILER, err);
+    enum sql_class class = send_bytes(p, COPY_TRAILER, err);
     int sent = class == SQL_DONE ? PQputCopyEnd(p->conn, NULL) : 1;
 
     while (class == SQL_DONE && sent == 0) {
@@ -263,12 +204,24 @@ enum sql_class postgres_copy_end(struct postgres *p, struct err *err)
         return class != SQL_DONE ? class : copy_refused(p, err);
     }
     p->copying = POSTGRES_COPY_ENDED;
-    return PQflush(p->conn) >= 0 ? SQL_DONE : gone(p, err);
+    return PQflush(p->conn) >= 0 ? SQL_DONE : postgres_gone(p, err);
+}
+
+/* A trigger of somebody else may drop rows without a word. */
+static enum sql_class took_all(const struct postgres *p, uint64_t n_taken, struct err *err)
+{
+    if (n_taken == p->n_copied) {
+        return SQL_DONE;
+    }
+    (void)err_set(err, ERR_INVALID, "postgres: table %s took %llu of %llu rows: a trigger of it?",
+                  p->copy_into, (unsigned long long)n_taken, (unsigned long long)p->n_copied);
+    return SQL_REFUSED;
 }
 
 enum sql_class postgres_copy_settle(struct postgres *p, struct err *err)
 {
-    struct taking t = { 0 };
+    uint64_t n_taken = 0;
+    struct taking t = { .changed = &n_taken };
     enum sql_class class = SQL_DONE;
 
     if (p->copying == POSTGRES_COPY_OPEN) {
@@ -279,7 +232,10 @@ enum sql_class postgres_copy_settle(struct postgres *p, struct err *err)
     }
     p->copying = POSTGRES_COPY_NONE;
     class = flush(p, err);
-    return class == SQL_DONE ? take_all(p, &t, err) : class;
+    if (class == SQL_DONE) {
+        class = take_all(p, &t, err);
+    }
+    return class == SQL_DONE ? took_all(p, n_taken, err) : class;
 }
 
 static enum sql_class ready(struct postgres *p, struct err *err)
@@ -301,7 +257,7 @@ enum sql_class postgres_exec(struct postgres *p, const char *sql, struct err *er
         return class;
     }
     if (PQsendQuery(p->conn, sql) == 0) {
-        return gone(p, err);
+        return postgres_gone(p, err);
     }
     class = flush(p, err);
     return class == SQL_DONE ? take_all(p, &t, err) : class;
@@ -363,7 +319,7 @@ enum sql_class postgres_query(struct postgres *p, const char *sql,
     if (PQsendQueryParams(p->conn, sql, (int)n, to.types, to.values, to.lengths, to.formats, 1) ==
             0 ||
         PQsetSingleRowMode(p->conn) == 0) {
-        return gone(p, err);
+        return postgres_gone(p, err);
     }
     class = flush(p, err);
     return class == SQL_DONE ? take_all(p, &t, err) : class;
@@ -407,7 +363,7 @@ enum sql_class postgres_copy_begin(struct postgres *p, const char *sql, struct e
         return class;
     }
     if (PQsendQuery(p->conn, sql) == 0) {
-        return gone(p, err);
+        return postgres_gone(p, err);
     }
     class = flush(p, err);
     if (class == SQL_DONE) {
@@ -420,17 +376,19 @@ enum sql_class postgres_copy_begin(struct postgres *p, const char *sql, struct e
         struct taking t = { 0 };
         struct err ignored; /* the refusal itself is what is told */
 
-        class = refused(p, result, err);
+        class = postgres_refused(p, result, err);
         PQclear(result);
         return take_all(p, &t, &ignored) == SQL_LOST ? SQL_LOST : class;
     }
     PQclear(result);
     p->copying = POSTGRES_COPY_OPEN;
-    return postgres_copy_data(p, COPY_HEADER, err);
+    p->n_copied = 0;
+    (void)sscanf(sql, "COPY %63s", p->copy_into);
+    return send_bytes(p, COPY_HEADER, err);
 }
 
 enum sql_class postgres_copy_rows(struct postgres *p, const char *sql, struct slice rows,
-                                  struct err *err)
+                                  uint64_t n_rows, struct err *err)
 {
     enum sql_class class;
 
@@ -439,7 +397,7 @@ enum sql_class postgres_copy_rows(struct postgres *p, const char *sql, struct sl
     }
     class = postgres_copy_begin(p, sql, err);
     if (class == SQL_DONE) {
-        class = postgres_copy_data(p, rows, err);
+        class = postgres_copy_data(p, rows, n_rows, err);
     }
     return class == SQL_DONE ? postgres_copy_end(p, err) : class;
 }

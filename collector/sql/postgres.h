@@ -33,7 +33,9 @@ struct postgres {
     int64_t deadline_ms; /* monotonic */
     bool lost;           /* in doubt: to be closed */
     enum postgres_copying copying;
-    char sqlstate[6]; /* of the last refusal; "" without one */
+    char copy_into[64]; /* the table of the COPY */
+    uint64_t n_copied;  /* rows sent in it */
+    char sqlstate[6];   /* of the last refusal; "" without one */
 };
 
 /*
@@ -99,16 +101,17 @@ int64_t postgres_time(const PGresult *row, int field);
  * the caller makes the next ones, and the end does not wait for it. What became of them
  * is what settle answers (SQL_DONE when there is no COPY), or else the next call of
  * any kind, which in case of a refusal does nothing more. Both end a COPY that is open.
+ * SQL_REFUSED, too: the table took fewer rows than there were.
  */
 enum sql_class postgres_copy_begin(struct postgres *p, const char *sql, struct err *err) MUST_CHECK;
-enum sql_class postgres_copy_data(struct postgres *p, struct slice bytes, struct err *err)
-    MUST_CHECK;
+enum sql_class postgres_copy_data(struct postgres *p, struct slice rows, uint64_t n_rows,
+                                  struct err *err) MUST_CHECK;
 enum sql_class postgres_copy_end(struct postgres *p, struct err *err) MUST_CHECK;
 enum sql_class postgres_copy_settle(struct postgres *p, struct err *err) MUST_CHECK;
 
 /* A whole COPY of rows that are there: begin, data, end. Without rows: nothing. */
 enum sql_class postgres_copy_rows(struct postgres *p, const char *sql, struct slice rows,
-                                  struct err *err) MUST_CHECK;
+                                  uint64_t n_rows, struct err *err) MUST_CHECK;
 
 /* A row in COPY's binary format (PostgreSQL manual, "COPY", File Formats). */
 void postgres_put_row(struct buf *b, size_t n_columns);

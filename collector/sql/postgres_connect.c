@@ -1,4 +1,4 @@
-/* Connecting to PostgreSQL, and what its refusals mean. */
+/* Connecting to PostgreSQL. */
 #include <assert.h>
 #include <poll.h>
 #include <stdio.h>
@@ -8,33 +8,6 @@
 #include "collector/base/config_dsn.h"
 #include "collector/base/mem.h"
 #include "collector/sql/postgres_state.h"
-
-enum sql_class postgres_class(const char *sqlstate)
-{
-    static const struct {
-        const char *prefix;
-        enum sql_class class;
-    } table[] = {
-        { "22", SQL_DATA },     /* data exception */
-        { "54", SQL_DATA },     /* a limit of the server passed, e.g. an index row's size */
-        { "40", SQL_AGAIN },    /* rolled back: deadlock, serialization */
-        { "53", SQL_AGAIN },    /* no disk, memory, connections */
-        { "55P03", SQL_AGAIN }, /* a lock was not to be had in time */
-        { "57014", SQL_AGAIN }, /* statement time-out, cancelled */
-        { "57", SQL_LOST },     /* shut down, starting up */
-        { "08", SQL_LOST },     /* connection */
-        { "25006", SQL_LOST },  /* read-only: a standby, before or after a switch */
-        { "XX", SQL_LOST },     /* internal error: look again with a new connection */
-        { "58", SQL_AGAIN },    /* I/O error of the server's system */
-    };
-
-    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
-        if (strncmp(sqlstate, table[i].prefix, strlen(table[i].prefix)) == 0) {
-            return table[i].class;
-        }
-    }
-    return SQL_REFUSED; /* schema, permission, syntax, a constraint: a person must look */
-}
 
 void postgres_close(struct postgres *p)
 {
@@ -154,6 +127,20 @@ static bool connect_in_time(struct postgres *p, struct err *err)
     return true;
 }
 
+/* What is stored must be able to hold every character; SQL_ASCII takes bytes as they are. */
+static bool may_hold_all(struct postgres *p, struct err *err)
+{
+    const char *encoding = PQparameterStatus(p->conn, "server_encoding");
+
+    if (!encoding || strcmp(encoding, "UTF8") == 0 || strcmp(encoding, "SQL_ASCII") == 0) {
+        return true;
+    }
+    return err_set(err, ERR_INVALID,
+                   "postgres: the database's encoding is %s, which lacks characters of our "
+                   "records: make it with ENCODING 'UTF8'",
+                   encoding);
+}
+
 /*
  * What the server is to know of us; its own limits end what we no longer wait for. No
  * limit of a statement ends a COPY that waits for a client: probing does, or a ship that
@@ -252,7 +239,8 @@ bool postgres_open(const char *dsn, enum postgres_mode mode, int64_t timeout_ms,
     (void)PQsetErrorVerbosity(p->conn, PQERRORS_VERBOSE); /* it brings the SQLSTATE of a refusal */
     (void)PQsetNoticeReceiver(p->conn, quiet, NULL);
     postgres_arm(p);
-    if (!connect_in_time(p, err) || !set_up(p, mode, err)) {
+    if (!connect_in_time(p, err) || (mode == POSTGRES_TO_WRITE && !may_hold_all(p, err)) ||
+        !set_up(p, mode, err)) {
         return false;
     }
     *ret = TAKE_PTR(p);

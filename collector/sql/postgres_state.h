@@ -8,3 +8,10 @@ enum sql_class postgres_wait(struct postgres *p, short events, struct err *err) 
 
 /* What an SQLSTATE means (PostgreSQL manual, "Error Codes"). */
 enum sql_class postgres_class(const char *sqlstate);
+
+/* A refusal's words, as *err, and what they mean. */
+enum sql_class postgres_refused(struct postgres *p, const PGresult *result, struct err *err)
+    MUST_CHECK;
+
+/* The connection is in doubt: SQL_LOST, with libpq's words. */
+enum sql_class postgres_gone(struct postgres *p, struct err *err);

@@ -147,8 +147,18 @@ def test_one_bad_record_of_10000_is_a_dead_letter_and_all_others_arrive(state, p
      "ALTER TABLE hook_evaluation ADD COLUMN run_id text", "run_id"),
     ("REVOKE INSERT ON tool_execution FROM shipper", "GRANT INSERT ON tool_execution TO shipper",
      "permission denied"),
+    ("ALTER TABLE hook_evaluation ALTER queue_us TYPE int",
+     "ALTER TABLE hook_evaluation ALTER queue_us TYPE bigint", "column hook_evaluation.queue_us"),
+    ('DROP VIEW "AgentToolExecution"; ALTER TABLE tool_execution ALTER body TYPE jsonb',
+     "ALTER TABLE tool_execution ALTER body TYPE json", "column tool_execution.body"),
+    ("ALTER TABLE hook_evaluation ALTER collector TYPE varchar(3)",
+     "ALTER TABLE hook_evaluation ALTER collector TYPE text", "column hook_evaluation.collector"),
+    ("CREATE FUNCTION drops() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
+     "RETURN CASE WHEN NEW.seq % 2 = 1 THEN NEW END; END $$; "
+     "CREATE TRIGGER drops BEFORE INSERT ON tool_execution FOR EACH ROW EXECUTE FUNCTION drops()",
+     "DROP FUNCTION drops CASCADE", "table tool_execution took"),
 ])
-def test_a_missing_column_or_permission_buries_nothing(state, postgres, dbname, harm, mend, word):
+def test_what_somebody_changed_in_the_store_buries_nothing(state, postgres, dbname, harm, mend, word):
     make_role(postgres, dbname, "shipper")
     state.sinks(postgres=sink(postgres.dsn(dbname, user="shipper")))
     state.ship_once()
@@ -165,6 +175,16 @@ def test_a_missing_column_or_permission_buries_nothing(state, postgres, dbname, 
     with Ship(state) as ship:
         arrives(state, postgres, dbname, journal, last)
         ship.stop()
+
+
+def test_a_database_that_cannot_hold_every_character_is_refused(state, postgres, dbname):
+    postgres.psql(f"DROP DATABASE {dbname}")
+    postgres.psql(f"CREATE DATABASE {dbname} ENCODING 'LATIN1' TEMPLATE template0 "
+                  "LC_COLLATE 'C' LC_CTYPE 'C'")
+    state.fill(10)
+    done = state.run("ship", "--once")
+    assert done.returncode == 3 and "encoding is LATIN1" in done.stderr, done
+    assert state.told("postgres")["state"] == "broken" and state.letters() == []
 
 
 def make_role(postgres, dbname, name, option="LOGIN"):
@@ -353,6 +373,7 @@ def test_retention_drops_whole_days_and_says_so_in_a_record(state, postgres, dbn
     journal, _, _ = state.fill(300, days=10)
     state.fill(300)
     state.ship_once()
+    postgres.psql("CREATE TABLE tool_execution_default PARTITION OF tool_execution DEFAULT", dbname)
     state.sinks(postgres=sink(state_dsn(state), retention_days=3))
     state.ship_once()
     state.ship_once()
