@@ -61,11 +61,31 @@ void kafka_client_close(struct kafka_client *c)
     c->rk = NULL;
 }
 
+/* Nobody answered, and nothing more is known: at least who was asked. */
+static bool no_answer(const struct kafka_client *c, rd_kafka_resp_err_t code, const char *what,
+                      struct err *err)
+{
+    char servers[120] = "";
+    size_t size = sizeof(servers);
+
+    if (rd_kafka_conf_get(rd_kafka_conf(c->rk), "bootstrap.servers", servers, &size) !=
+        RD_KAFKA_CONF_OK) {
+        servers[0] = '\0';
+    }
+    servers[sizeof(servers) - 1] = '\0';
+    return err_set(err, ERR_IO, "%s: %s (bootstrap.servers: %s)", what, rd_kafka_err2str(code),
+                   servers);
+}
+
 bool kafka_client_fail(struct kafka_client *c, rd_kafka_resp_err_t code, const char *what,
                        struct err *err)
 {
     char any[sizeof(c->prefix) + 2];
 
+    if (!c->trouble.text[0] && c->rk &&
+        (code == RD_KAFKA_RESP_ERR__TIMED_OUT || code == RD_KAFKA_RESP_ERR__TRANSPORT)) {
+        return no_answer(c, code, what, err);
+    }
     if (!c->trouble.text[0]) { /* a transaction does not tell which */
         (void)snprintf(any, sizeof(any), "%s.*", c->prefix);
         kafka_trouble_note_topic(&c->trouble, code, any, 0);

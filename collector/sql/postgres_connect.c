@@ -119,8 +119,8 @@ static bool connect_in_time(struct postgres *p, struct err *err)
             return not_connected(p, err);
         }
         if (postgres_wait(p, events, err) != SQL_DONE) {
-            return err_set(err, ERR_IO, "postgres: no connection in %lld ms",
-                           (long long)p->timeout_ms);
+            return err_set(err, ERR_IO, "postgres: no connection to %s port %s in %lld ms",
+                           PQhost(p->conn), PQport(p->conn), (long long)p->timeout_ms);
         }
         status = PQconnectPoll(p->conn);
     }

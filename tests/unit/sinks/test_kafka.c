@@ -129,6 +129,7 @@ static void a_broker_that_comes_back_gets_each_record_once(void **state)
     assert_int_equal(ship(&p, 1, 10, &err), SINK_OK);
     rd_kafka_mock_broker_set_down(fake_kafka_cluster(p.fake), 1);
     assert_int_equal(ship(&p, 11, 20, &err), SINK_RETRY);
+    assert_non_null(strstr(err.text, "127.0.0.1:"));
     rd_kafka_mock_broker_set_up(fake_kafka_cluster(p.fake), 1);
     assert_int_equal(ship(&p, 11, 20, &err), SINK_OK);
     assert_int_equal(tool_calls(&p), 10);
