@@ -8,7 +8,6 @@
 #include "collector/base/id.h"
 #include "collector/base/log.h"
 #include "collector/base/mem.h"
-#include "collector/record/decode.h"
 #include "collector/record/record.h"
 #include "sinks/deadletter.h"
 #include "sinks/loader_mark.h"
@@ -107,25 +106,29 @@ static bool read_place(const rd_kafka_message_t *m, struct slice *ret_journal, u
            *ret_seq <= INT64_MAX;
 }
 
-static bool read_message(struct loader_batch *b, const rd_kafka_message_t *m, struct letter *ret,
-                         struct err *err)
+/* As rows_of() takes it: a type that is not known is kept, what is newer than we are waits. */
+static enum sink_result read_message(struct loader_batch *b, const rd_kafka_message_t *m,
+                                     struct letter *ret, struct err *err)
 {
     const struct slice parts[] = { { .ptr = "\0", .len = 1 },
                                    { .ptr = m->payload, .len = m->len } };
     struct record_head head;
+    struct slice type;
 
     *ret = (struct letter){ 0 };
     ret->record.json = parts[1];
     ret->record.leaf = digest_of_parts(parts, 2);
     if (!read_place(m, &ret->journal, &ret->record.seq)) {
-        return err_set(err, ERR_INVALID, "the message has no journal and seq in its headers");
+        (void)err_set(err, ERR_INVALID, "the message has no journal and seq in its headers");
+        return SINK_REJECT;
     }
     arena_clear(&b->arena);
-    if (!decode_head(ret->record.json, &b->arena, &ret->record.type, &head, err)) {
-        return false;
+    if (!rows_head(&ret->record, &b->arena, &head, &type, err)) {
+        return rows_not_decoded(&ret->record, err);
     }
+    ret->record.type = record_type_from(type);
     ret->time_us = head.time_us;
-    return true;
+    return SINK_OK;
 }
 
 /* ---- The last sequences --------------------------------------------------------------- */
@@ -188,8 +191,8 @@ static void widen(struct loader_batch *b, const struct loader_mark *mark,
     struct letter l;
 
     if (loader_place_of(b, rd_kafka_topic_name(m->rkt), m->partition) != mark->place ||
-        !slice_equal(header(m, "journal"), mark->journal) || !read_message(b, m, &l, &ignored) ||
-        !looks_resent(b, mark, l.record.seq)) {
+        !slice_equal(header(m, "journal"), mark->journal) ||
+        read_message(b, m, &l, &ignored) != SINK_OK || !looks_resent(b, mark, l.record.seq)) {
         return;
     }
     range->type = l.record.type;
@@ -224,13 +227,13 @@ static enum sink_result add_message(struct loader_batch *b, size_t i, struct loa
     struct loader_mark *mark;
     struct letter l;
 
-    if (!read_message(b, m, &l, err)) {
-        b->unreadable = i;
-        return SINK_REJECT;
+    enum sink_result result = read_message(b, m, &l, err);
+
+    if (result != SINK_OK) {
+        b->unreadable = result == SINK_REJECT ? i : b->unreadable;
+        return result;
     }
-
-    enum sink_result result = loader_mark_of(marks, l.journal, place, &mark, err);
-
+    result = loader_mark_of(marks, l.journal, place, &mark, err);
     if (result == SINK_OK && !mark->looked && looks_resent(b, mark, l.record.seq)) {
         result = look(b, mark, err);
     }
@@ -374,7 +377,7 @@ static bool write_letter(struct loader_batch *b, const rd_kafka_message_t *m, co
 {
     struct letter l;
     struct err ignored; /* it is told by `why` */
-    bool readable = read_message(b, m, &l, &ignored);
+    bool readable = read_message(b, m, &l, &ignored) == SINK_OK;
     const struct deadletter d = {
         .journal = id_valid(l.journal) ? l.journal : (struct slice){ 0 },
         .seq = readable ? l.record.seq : 0,

@@ -193,6 +193,14 @@ def test_a_record_that_is_refused_is_a_dead_letter_and_a_letter_sent_late_is_loa
     assert_stored_once(postgres, dbname, records)
 
 
+def send(kafka, topic, value, journal=None, seq=None):
+    """A message that no ship of ours has sent; value None: a tombstone."""
+    headers = [] if journal is None else ["-H", f"journal={journal}"]
+    headers += [] if seq is None else ["-H", f"seq={seq}"]
+    subprocess.run(["kcat", "-P", "-b", kafka.bootstrap, "-t", topic, "-K", "|", "-Z", *headers],
+                   input=f"k|{value or ''}\n".encode(), check=True, timeout=30)
+
+
 def test_messages_that_are_not_ours_are_dead_letters_and_all_others_are_loaded(
         producer, loader, kafka, postgres, dbname):
     """
@@ -202,15 +210,11 @@ def test_messages_that_are_not_ours_are_dead_letters_and_all_others_are_loaded(
     source, sink = producer(), loader()
     journal, _, _ = source.fill(500)
     source.ship_once()
-    headers = ["-H", f"journal={journal}", "-H", "seq=7"]
-    foreign = [([], "{}"), (headers, "no json"), (headers, '{"type":"poem"}'), (headers, None),
-               (["-H", "journal=\udcff\udcfe", "-H", "seq=8"], "[]"),
-               (["-H", f"journal={journal}", "-H", "seq=9223372036854775808"], "{}"),
-               ([], "no json" * 100_000)]
-    for extra, value in foreign:
-        subprocess.run(["kcat", "-P", "-b", kafka.bootstrap, "-t", f"{dbname}.tool_execution", "-K",
-                        "|", "-Z", *extra], input=f"k|{value or ''}\n".encode(), check=True,
-                       timeout=30)
+    foreign = [("{}",), ("no json", journal, 7), ('{"type":"poem"}', journal, 7),
+               (None, journal, 7), ("[]", "\udcff\udcfe", 8),
+               ("{}", journal, 9223372036854775808), ("no json" * 100_000,)]
+    for message in foreign:
+        send(kafka, f"{dbname}.tool_execution", *message)
     source.fill(500)
     source.ship_once()
     load_once(sink)
@@ -220,6 +224,24 @@ def test_messages_that_are_not_ours_are_dead_letters_and_all_others_are_loaded(
     assert "dead=0" in load_once(sink)
     assert sink.told("postgres")["dead"] == len(foreign)
     assert sink.run("deadletter", "drop", "--all").returncode == 0
+    assert sink.letters() == []
+
+
+def test_what_a_newer_collector_sends_waits_for_a_newer_loader_and_a_new_type_is_filed(
+        producer, loader, kafka, postgres, dbname):
+    source, sink = producer(), loader()
+    journal, _, last = source.fill(300)
+    source.ship_once()
+    head = '"id":"x","collector":"host-b","time":"2026-01-02T03:04:05.000000Z"'
+    send(kafka, f"{dbname}.audit", '{"schema":1,"type":"hook_novelty",%s}' % head, journal, last + 1)
+    load_once(sink)
+    assert postgres.psql("SELECT seq FROM audit_record WHERE type = 'hook_novelty'",
+                         dbname) == [str(last + 1)]
+    send(kafka, f"{dbname}.hook_evaluation", '{"schema":99,"type":"hook_evaluation",%s}' % head,
+         journal, last + 2)
+    done = sink.run("ship", "--source", "kafka", "--once", timeout=60)
+    assert done.returncode == 3 and "schema 99" in done.stderr, done
+    assert sink.told("postgres")["state"] == "broken"
     assert sink.letters() == []
 
 
