@@ -270,7 +270,7 @@ static struct slice last_line(struct slice text, bool *ret_whole)
 static bool is_same(const struct deadletter *a, const struct deadletter *b)
 {
     return a->seq == b->seq && slice_equal(a->journal, b->journal) &&
-           (a->seq > 0 || slice_equal(a->error, b->error));
+           (a->seq > 0 || slice_equal(a->error, b->error)) && slice_equal(a->record, b->record);
 }
 
 /* Is d the last letter there? *ret_whole false: a crash left half a line. */

@@ -126,6 +126,18 @@ static void the_last_letter_is_not_repeated(void **state)
     append(1, SLICE("{}"));
     append(2, SLICE("{}"));
     append(2, SLICE("{}"));
+    append(3, SLICE("no json"));
+    append(3, SLICE("no json"));
+    assert_int_equal(walk(&s, false).kept, 3);
+}
+
+static void another_record_in_the_place_of_the_last_is_a_letter_of_its_own(void **state)
+{
+    (void)state;
+    struct seen s = { 0 };
+
+    append(2, SLICE("{}"));
+    append(2, SLICE("{\"forged\":1}"));
     assert_int_equal(walk(&s, false).kept, 2);
 }
 
@@ -229,6 +241,7 @@ int main(void)
         TEST(what_is_no_json_or_would_break_the_line_is_kept_as_digits),
         TEST(a_record_as_deep_as_may_be_is_kept_as_digits),
         TEST(the_last_letter_is_not_repeated),
+        TEST(another_record_in_the_place_of_the_last_is_a_letter_of_its_own),
         TEST(letters_without_a_sequence_are_told_apart_by_their_error),
         TEST(a_torn_line_is_kept_and_ends_before_the_next),
         TEST(a_full_file_takes_no_more_until_somebody_acts),
