@@ -313,9 +313,9 @@ static void trouble(struct loader *l, const struct err *err)
 
 static void well_again(struct loader *l)
 {
+    l->progress_ms = clock_mono_ms();
     backoff_reset(&l->backoff);
     positions_set_state(&l->state, SINK_STATE_OK, "");
-    show(l, false);
     if (l->told[0]) {
         l->told[0] = '\0';
         log_info("loading goes on");
@@ -472,12 +472,14 @@ static bool run_rounds(struct loader *l, struct err *err)
             trouble(l, &round_err);
             continue;
         }
-        well_again(l);
         if (settled(&l->batch.count) > before) {
-            l->progress_ms = clock_mono_ms();
             positions_touch(&l->state);
+            well_again(l);
+        } else if (all_read(l)) { /* a round that only took its places again proves nothing */
+            well_again(l);
         }
-        if (l->o->once && l->batch.n == 0 && all_read(l)) {
+        show(l, false);
+        if (l->o->once && all_read(l)) {
             return true;
         }
     }

@@ -454,13 +454,13 @@ static enum sink_result commit_some(struct loader_batch *b, size_t from, size_t 
 
         bool has_both = result == SINK_BROKEN && b->doubled; /* a record and its resend */
 
-        if ((result != SINK_REJECT && !has_both) || (has_both && to - from == 1)) {
+        if (result != SINK_REJECT && !has_both) {
             return result;
         }
         if (b->unreadable < LOADER_BATCH) {
             middle = b->unreadable + 1;
             result = commit_and_bury(b, from, b->unreadable, err);
-        } else if (to - from == 1) {
+        } else if (to - from == 1) { /* of one alone: another record is there in its place */
             return bury(b, from, err);
         } else {
             result = commit_some(b, from, middle, err);

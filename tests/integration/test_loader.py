@@ -2,6 +2,7 @@
 import itertools
 import json
 import random
+import re
 import signal
 import subprocess
 import time
@@ -156,7 +157,13 @@ def test_a_store_of_another_shape_stops_the_loader_and_buries_nothing(
     done = sink.run("ship", "--source", "kafka", "--once", timeout=60)
     assert done.returncode == 3 and all(w in done.stderr for w in words), done
     assert sink.letters() == []
-    postgres.psql(mend, dbname)
+    with Ship(sink, "--source", "kafka") as running:
+        time.sleep(4)  # several rounds, each of which reads the same again
+        assert sink.log_text().count("loading stands still") == 1
+        assert "loading goes on" not in sink.log_text()
+        postgres.psql(mend, dbname)
+        wait_for(lambda: "loading goes on" in sink.log_text(), 60, sink.log_tail)
+        running.stop()
     load_once(sink)
     assert_stored_once(postgres, dbname, records_of(source, journal))
 
@@ -227,18 +234,42 @@ def test_messages_that_are_not_ours_are_dead_letters_and_all_others_are_loaded(
     assert sink.letters() == []
 
 
+def test_a_record_in_whose_place_another_one_is_stored_is_a_dead_letter_and_stops_nothing(
+        producer, loader, kafka, postgres, dbname):
+    source, sink = producer(), loader()
+    journal, _, last = source.fill(300)
+    source.ship_once()
+    topic = f"{dbname}.hook_evaluation"
+    forged = re.sub(r'("time":"[^".]*)[.0-9]*Z', r"\1.000001Z", read_topic(kafka, topic)[0].value,
+                    count=1)
+    for seq in range(last + 1, last + 4):
+        send(kafka, topic, forged, journal, seq)
+    load_once(sink)
+    source.fill(300)
+    source.ship_once()
+    load_once(sink)
+    records = records_of(source, journal)
+    taken = [r for r in records if last < r.seq < last + 4 and r.type == "hook_evaluation"]
+    letters = sink.letters()
+    assert taken and sorted(d["seq"] for d in letters) == [r.seq for r in taken]
+    assert all("duplicate key" in d["error"] for d in letters)
+    missing = {f"{r.journal}|{r.seq}|{r.leaf}" for r in records} - set(postgres.psql(STORED, dbname))
+    assert missing == {f"{r.journal}|{r.seq}|{r.leaf}" for r in taken}
+
+
 def test_what_a_newer_collector_sends_waits_for_a_newer_loader_and_a_new_type_is_filed(
         producer, loader, kafka, postgres, dbname):
     source, sink = producer(), loader()
     journal, _, last = source.fill(300)
     source.ship_once()
-    head = '"id":"x","collector":"host-b","time":"2026-01-02T03:04:05.000000Z"'
-    send(kafka, f"{dbname}.audit", '{"schema":1,"type":"hook_novelty",%s}' % head, journal, last + 1)
-    load_once(sink)
+    now = time.strftime("%Y-%m-%dT%H:%M:%S.000000Z", time.gmtime())
+    head = f'"id":"x","collector":"host-b","time":"{now}"'
+    send(kafka, f"{dbname}.audit", '{"schema":1,"type":"hook_novelty",%s}' % head, journal, last + 1000)
+    said = load_once(sink)
     assert postgres.psql("SELECT seq FROM audit_record WHERE type = 'hook_novelty'",
-                         dbname) == [str(last + 1)]
+                         dbname) == [str(last + 1000)], said
     send(kafka, f"{dbname}.hook_evaluation", '{"schema":99,"type":"hook_evaluation",%s}' % head,
-         journal, last + 2)
+         journal, last + 1001)
     done = sink.run("ship", "--source", "kafka", "--once", timeout=60)
     assert done.returncode == 3 and "schema 99" in done.stderr, done
     assert sink.told("postgres")["state"] == "broken"
