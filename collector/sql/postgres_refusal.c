@@ -96,10 +96,14 @@ static void add_column(const PGresult *result, struct err *err)
     }
 }
 
-/* What no SQLSTATE tells: a column of type jsonb, which is none of ours, answers so. */
-static bool is_of_jsonb(const char *state, const char *message)
+/*
+ * What no SQLSTATE tells: the column has another type than ours. One of jsonb answers with
+ * an internal error, and no text of ours has a NUL: it is a number's or a time's, in binary.
+ */
+static bool is_of_another_type(const char *state, const char *message)
 {
-    return strcmp(state, "XX000") == 0 && message && strstr(message, "jsonb version number");
+    return (strcmp(state, "XX000") == 0 && strstr(message, "jsonb version number")) ||
+           (strcmp(state, "22021") == 0 && strstr(message, ": 0x00"));
 }
 
 /* A refusal's words and what they mean. */
@@ -112,10 +116,12 @@ enum sql_class postgres_refused(struct postgres *p, const PGresult *result, stru
     if (!state) {
         return postgres_gone(p, err);
     }
+    if (!message) {
+        message = PQresultErrorMessage(result);
+    }
     memcpy(p->sqlstate, state, sizeof(p->sqlstate) - 1);
-    class = is_of_jsonb(state, message) ? SQL_REFUSED : postgres_class(state);
-    set_text(err, class == SQL_DATA || class == SQL_REFUSED ? ERR_INVALID : ERR_IO,
-             message ? message : PQresultErrorMessage(result));
+    class = is_of_another_type(state, message) ? SQL_REFUSED : postgres_class(state);
+    set_text(err, class == SQL_DATA || class == SQL_REFUSED ? ERR_INVALID : ERR_IO, message);
     add_advice(p, err);
     add_column(result, err);
     p->lost = p->lost || class == SQL_LOST;
