@@ -50,7 +50,7 @@ static void set_text(struct err *err, enum err_code code, const char *message)
         bool blank = *message == '\n' || *message == '\t';
 
         if (!blank || (n > 0 && line[n - 1] != ' ')) {
-            line[n++] = blank ? ' ' : *message;
+            line[n++] = (char)(blank ? ' ' : *message);
         }
     }
     while (n > 0 && line[n - 1] == ' ') {
