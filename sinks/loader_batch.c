@@ -425,6 +425,36 @@ static enum sink_result commit_once(struct loader_batch *b, size_t from, size_t 
     return result;
 }
 
+/*
+ * Whether another record is stored as this one, with its journal and sequence, about its day.
+ * Where not, it is something else that may be there once only, which a person has to mend.
+ */
+static bool is_taken(struct loader_batch *b, const rd_kafka_message_t *m)
+{
+    struct loader_seen seen = { 0 };
+    struct letter l;
+    struct err ignored; /* why the record is refused has been told */
+
+    if (read_message(b, m, &l, &ignored) != SINK_OK) {
+        return false;
+    }
+
+    const struct postgres_range range = { .journal = l.journal,
+                                          .type = l.record.type,
+                                          .from_us = l.time_us - CLOCK_DAY_US,
+                                          .to_us = l.time_us + CLOCK_DAY_US,
+                                          .from_seq = l.record.seq,
+                                          .to_seq = l.record.seq };
+
+    postgres_arm(b->db->db);
+
+    bool taken = postgres_batch_list(b->db, &range, keep_seen, &seen, &ignored) == SINK_OK &&
+                 loader_seen_has(&seen, l.record.seq);
+
+    loader_seen_done(&seen);
+    return taken;
+}
+
 static enum sink_result commit_some(struct loader_batch *b, size_t from, size_t to,
                                     struct err *err);
 
@@ -460,8 +490,8 @@ static enum sink_result commit_some(struct loader_batch *b, size_t from, size_t 
         if (b->unreadable < LOADER_BATCH) {
             middle = b->unreadable + 1;
             result = commit_and_bury(b, from, b->unreadable, err);
-        } else if (to - from == 1) { /* of one alone: another record is there in its place */
-            return bury(b, from, err);
+        } else if (to - from == 1) {
+            return has_both && !is_taken(b, b->messages[from]) ? SINK_BROKEN : bury(b, from, err);
         } else {
             result = commit_some(b, from, middle, err);
         }

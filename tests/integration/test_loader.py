@@ -144,6 +144,8 @@ def test_an_outage_of_the_database_costs_nothing_but_delay(producer, loader, pos
      "ALTER TABLE hook_evaluation ADD COLUMN run_id text", ["run_id"]),
     ("INSERT INTO schema_version VALUES (99, 'later')",
      "DELETE FROM schema_version WHERE version = 99", ["version 99", "newer hooktrail"]),
+    ("CREATE UNIQUE INDEX mine ON hook_evaluation (day, collector) WHERE seq > 310",
+     "DROP INDEX mine", ["duplicate key"]),
 ])
 def test_a_store_of_another_shape_stops_the_loader_and_buries_nothing(
         producer, loader, postgres, dbname, harm, mend, words):
