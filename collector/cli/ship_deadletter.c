@@ -151,7 +151,7 @@ static void record_gone(struct work *w)
     CLEANUP(buf_done) struct buf details;
     struct err err;
 
-    buf_init(&details, 2 * DETAILS_BYTES);
+    buf_init(&details, (size_t)2 * DETAILS_BYTES);
     buf_add(&details, SLICE("{\"sink\":"));
     buf_add_json_string(&details, slice_from_cstr(w->sink));
     buf_addf(&details, ",\"count\":%" PRIu64 ",\"letters\":[", w->n_gone);
