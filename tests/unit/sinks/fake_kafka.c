@@ -29,8 +29,24 @@ static rd_kafka_t *carrier(const char *servers)
     return rd_kafka_new(RD_KAFKA_PRODUCER, conf, text, sizeof(text));
 }
 
+/*
+ * ThreadSanitizer (of gcc 12, clang 14) learns of no thread that is started as C11 says, as
+ * librdkafka starts its own, and crashes in the first: such a test is skipped.
+ */
+#ifdef __has_feature
+#define SEES_C11_THREADS !__has_feature(thread_sanitizer)
+#elif defined(__SANITIZE_THREAD__)
+#define SEES_C11_THREADS false
+#else
+#define SEES_C11_THREADS true
+#endif
+
 struct fake_kafka *fake_kafka_new(void)
 {
+    if (!SEES_C11_THREADS) {
+        skip();
+    }
+
     struct fake_kafka *f = xcalloc(1, sizeof(*f));
 
     f->rk = carrier(NULL);
