@@ -348,8 +348,8 @@ def test_messages_of_a_transaction_that_was_given_up_are_not_loaded(producer, lo
     source.ship_once()
     with Ship(source) as ship:
         for _ in range(20):
-            source.fill(3000)
-            time.sleep(random.uniform(0.1, 0.5))
+            source.fill(25_000)  # so many that it waits for no more
+            time.sleep(random.uniform(0.1, 0.8))
             ship.kill_and_restart()
             if given_up():
                 break
