@@ -5,12 +5,10 @@
 #include <string.h>
 
 #include "collector/base/clock.h"
-#include "collector/base/id.h"
 #include "collector/base/log.h"
 #include "collector/base/mem.h"
-#include "collector/record/record.h"
-#include "sinks/deadletter.h"
 #include "sinks/loader_mark.h"
+#include "sinks/loader_message.h"
 #include "sinks/sql_result.h"
 
 static const char unique_violation[] = "23505"; /* SQLSTATE */
@@ -76,61 +74,6 @@ enum sink_result loader_batch_ask(struct loader_batch *b, struct err *err)
     return SINK_OK;
 }
 
-/* ---- One message ------------------------------------------------------------------ */
-
-/* What the headers and the value say. */
-struct letter {
-    struct sink_record record;
-    struct slice journal;
-    int64_t time_us;
-};
-
-static struct slice header(const rd_kafka_message_t *m, const char *name)
-{
-    rd_kafka_headers_t *headers;
-    const void *value;
-    size_t len;
-
-    if (rd_kafka_message_headers(m, &headers) ||
-        rd_kafka_header_get_last(headers, name, &value, &len)) {
-        return (struct slice){ 0 };
-    }
-    return (struct slice){ .ptr = value, .len = len };
-}
-
-/* What a message says of its place in its journal; false when that is nothing. */
-static bool read_place(const rd_kafka_message_t *m, struct slice *ret_journal, uint64_t *ret_seq)
-{
-    *ret_journal = header(m, "journal");
-    return id_valid(*ret_journal) && slice_to_u64(header(m, "seq"), ret_seq) && *ret_seq > 0 &&
-           *ret_seq <= INT64_MAX;
-}
-
-/* As rows_of() takes it: a type that is not known is kept, what is newer than we are waits. */
-static enum sink_result read_message(struct loader_batch *b, const rd_kafka_message_t *m,
-                                     struct letter *ret, struct err *err)
-{
-    const struct slice parts[] = { { .ptr = "\0", .len = 1 },
-                                   { .ptr = m->payload, .len = m->len } };
-    struct record_head head;
-    struct slice type;
-
-    *ret = (struct letter){ 0 };
-    ret->record.json = parts[1];
-    ret->record.leaf = digest_of_parts(parts, 2);
-    if (!read_place(m, &ret->journal, &ret->record.seq)) {
-        (void)err_set(err, ERR_INVALID, "the message has no journal and seq in its headers");
-        return SINK_REJECT;
-    }
-    arena_clear(&b->arena);
-    if (!rows_head(&ret->record, &b->arena, &head, &type, err)) {
-        return rows_not_decoded(&ret->record, err);
-    }
-    ret->record.type = record_type_from(type);
-    ret->time_us = head.time_us;
-    return SINK_OK;
-}
-
 /* ---- The last sequences --------------------------------------------------------------- */
 
 bool loader_batch_knows(struct loader_batch *b, const struct loader_place *place,
@@ -142,7 +85,7 @@ bool loader_batch_knows(struct loader_batch *b, const struct loader_place *place
     struct slice journal;
     uint64_t seq;
 
-    if (!read_place(m, &journal, &seq)) {
+    if (!loader_message_place(m, &journal, &seq)) {
         return true;
     }
     postgres_arm(b->db->db);
@@ -160,7 +103,7 @@ static enum sink_result pass_over(struct loader_batch *b, const rd_kafka_message
     struct slice journal;
     uint64_t seq;
 
-    if (!read_place(m, &journal, &seq)) {
+    if (!loader_message_place(m, &journal, &seq)) {
         return SINK_OK;
     }
 
@@ -188,11 +131,13 @@ static void widen(struct loader_batch *b, const struct loader_mark *mark,
                   const rd_kafka_message_t *m, struct postgres_range *range)
 {
     struct err ignored; /* a message that cannot be read is refused when its turn comes */
-    struct letter l;
+    struct loader_message l;
+    struct slice journal;
+    uint64_t seq;
 
     if (loader_place_of(b, rd_kafka_topic_name(m->rkt), m->partition) != mark->place ||
-        !slice_equal(header(m, "journal"), mark->journal) ||
-        read_message(b, m, &l, &ignored) != SINK_OK || !looks_resent(b, mark, l.record.seq)) {
+        !loader_message_place(m, &journal, &seq) || !slice_equal(journal, mark->journal) ||
+        !looks_resent(b, mark, seq) || loader_message_read(m, &b->arena, &l, &ignored) != SINK_OK) {
         return;
     }
     range->type = l.record.type;
@@ -225,9 +170,9 @@ static enum sink_result add_message(struct loader_batch *b, size_t i, struct loa
     const struct loader_place *place =
         loader_place_of(b, rd_kafka_topic_name(m->rkt), m->partition);
     struct loader_mark *mark;
-    struct letter l;
+    struct loader_message l;
 
-    enum sink_result result = read_message(b, m, &l, err);
+    enum sink_result result = loader_message_read(m, &b->arena, &l, err);
 
     if (result != SINK_OK) {
         b->unreadable = result == SINK_REJECT ? i : b->unreadable;
@@ -368,29 +313,6 @@ static enum sink_result commit_range(struct loader_batch *b, size_t from, size_t
     return SINK_OK;
 }
 
-/*
- * A message as a dead letter. What is no record of ours has no sequence, and may be larger
- * than any record: then its beginning is kept.
- */
-static bool write_letter(struct loader_batch *b, const rd_kafka_message_t *m, const char *why,
-                         struct err *err)
-{
-    struct letter l;
-    struct err ignored; /* it is told by `why` */
-    bool readable = read_message(b, m, &l, &ignored) == SINK_OK;
-    const struct deadletter d = {
-        .journal = id_valid(l.journal) ? l.journal : (struct slice){ 0 },
-        .seq = readable ? l.record.seq : 0,
-        .type = readable ? l.record.type : RECORD_NONE,
-        .error = slice_from_cstr(why),
-        .time_us = clock_now_us(),
-        .attempts = 1,
-        .record = { m->payload, m->len < RECORD_MAX_BYTES ? m->len : RECORD_MAX_BYTES },
-    };
-
-    return deadletter_append(b->o->state_dir, "postgres", &d, err);
-}
-
 /* A single message that is refused: a person gets it, and the offset moves past it. */
 static enum sink_result bury(struct loader_batch *b, size_t i, struct err *err)
 {
@@ -400,7 +322,7 @@ static enum sink_result bury(struct loader_batch *b, size_t i, struct err *err)
     (void)err_set(&why, err->code, "%s/%d at offset %lld, %zu bytes: %s",
                   rd_kafka_topic_name(m->rkt), m->partition, (long long)m->offset, m->len,
                   err->text);
-    if (!write_letter(b, m, why.text, err)) {
+    if (!loader_message_letter(m, &b->arena, b->o->state_dir, why.text, err)) {
         return SINK_RETRY;
     }
     log_error("record refused for good, kept as a dead letter", log_str("sink", "postgres"),
@@ -432,10 +354,10 @@ static enum sink_result commit_once(struct loader_batch *b, size_t from, size_t 
 static bool is_taken(struct loader_batch *b, const rd_kafka_message_t *m)
 {
     struct loader_seen seen = { 0 };
-    struct letter l;
+    struct loader_message l;
     struct err ignored; /* why the record is refused has been told */
 
-    if (read_message(b, m, &l, &ignored) != SINK_OK) {
+    if (loader_message_read(m, &b->arena, &l, &ignored) != SINK_OK) {
         return false;
     }
 
