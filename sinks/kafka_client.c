@@ -61,18 +61,23 @@ void kafka_client_close(struct kafka_client *c)
     c->rk = NULL;
 }
 
+void kafka_client_property(const struct kafka_client *c, const char *name, char *ret, size_t size)
+{
+    size_t n = size;
+
+    if (rd_kafka_conf_get(rd_kafka_conf(c->rk), name, ret, &n) != RD_KAFKA_CONF_OK) {
+        ret[0] = '\0';
+    }
+    ret[size - 1] = '\0';
+}
+
 /* Nobody answered, and nothing more is known: at least who was asked. */
 static bool no_answer(const struct kafka_client *c, rd_kafka_resp_err_t code, const char *what,
                       struct err *err)
 {
-    char servers[120] = "";
-    size_t size = sizeof(servers);
+    char servers[120];
 
-    if (rd_kafka_conf_get(rd_kafka_conf(c->rk), "bootstrap.servers", servers, &size) !=
-        RD_KAFKA_CONF_OK) {
-        servers[0] = '\0';
-    }
-    servers[sizeof(servers) - 1] = '\0';
+    kafka_client_property(c, "bootstrap.servers", servers, sizeof(servers));
     return err_set(err, ERR_IO, "%s: %s (bootstrap.servers: %s)", what, rd_kafka_err2str(code),
                    servers);
 }

@@ -31,6 +31,9 @@ struct kafka_client {
 bool kafka_client_open(struct kafka_client *c, const struct kafka_settings *set,
                        const char *const *extra, struct err *err) MUST_CHECK;
 
+/* A property as it is in force, cut where it is longer; "" where librdkafka does not tell. */
+void kafka_client_property(const struct kafka_client *c, const char *name, char *ret, size_t size);
+
 /* Drop what is queued and release everything. Waits for the broker at most 1 s. Twice is once. */
 void kafka_client_close(struct kafka_client *c);
 

@@ -92,11 +92,8 @@ static long ask(struct kafka_client *c, int timeout_ms)
 static long batch_size(const struct kafka_client *c)
 {
     char text[32];
-    size_t size = sizeof(text);
 
-    if (rd_kafka_conf_get(rd_kafka_conf(c->rk), "batch.size", text, &size) != RD_KAFKA_CONF_OK) {
-        return 0;
-    }
+    kafka_client_property(c, "batch.size", text, sizeof(text));
     return strtol(text, NULL, 10);
 }
 
@@ -140,12 +137,10 @@ static size_t bytes_of(const struct kafka_message *m, struct slice journal)
 
 static bool is_compressed(const struct kafka_client *c)
 {
-    char text[32] = "";
-    size_t size = sizeof(text);
+    char text[32];
 
-    return rd_kafka_conf_get(rd_kafka_conf(c->rk), "compression.codec", text, &size) !=
-               RD_KAFKA_CONF_OK ||
-           strcmp(text, "none") != 0;
+    kafka_client_property(c, "compression.codec", text, sizeof(text));
+    return strcmp(text, "none") != 0;
 }
 
 bool kafka_client_too_large(struct kafka_client *c, const struct kafka_message *m,

@@ -111,13 +111,9 @@ static int64_t limit_of(const struct kafka_owner *o)
 static int64_t limit_in_force(const struct kafka_producer *p)
 {
     char text[32];
-    size_t size = sizeof(text);
 
-    if (rd_kafka_conf_get(rd_kafka_conf(p->client.rk), "transaction.timeout.ms", text, &size) !=
-        RD_KAFKA_CONF_OK) {
-        return LIMIT_MS;
-    }
-    return strtol(text, NULL, 10);
+    kafka_client_property(&p->client, "transaction.timeout.ms", text, sizeof(text));
+    return text[0] ? strtol(text, NULL, 10) : LIMIT_MS;
 }
 
 static enum sink_result open_client(struct kafka_producer *p, struct err *err)
