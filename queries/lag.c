@@ -40,12 +40,12 @@ static bool counts(enum record_type type)
 }
 
 /*
- * How many of the records from next_seq on count. What is far behind, or cannot be read, is
+ * How many of the last `behind` records count. What is far behind, or cannot be read, is
  * taken to count: too much is told rather than too little.
  */
-static uint64_t behind_in(const struct journal_info *info, uint64_t next_seq)
+static uint64_t behind_in(const struct journal_info *info, uint64_t behind)
 {
-    uint64_t behind = info->durable_seq - next_seq + 1;
+    uint64_t next_seq = info->durable_seq - behind + 1;
     struct journal_reader *r = NULL;
     struct journal_frame frame;
     struct err err;
@@ -73,12 +73,11 @@ static bool on_journal(void *ctx, const struct journal_info *info)
             next_seq = m->known[i].next_seq;
         }
     }
-    if (next_seq < info->first_seq) { /* what is retired was delivered to whom it concerned */
-        next_seq = info->first_seq;
-    }
-    if (info->durable_seq >= next_seq) {
-        m->behind += behind_in(info, next_seq);
-    }
+
+    uint64_t behind =
+        journal_behind(info, next_seq); /* the retired was delivered to whom it concerned */
+
+    m->behind += behind > 0 ? behind_in(info, behind) : 0;
     return true;
 }
 

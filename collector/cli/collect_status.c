@@ -206,12 +206,13 @@ static json_int_t lag_of(const json_t *journals, const json_t *positions)
     json_array_foreach(journals, i, j)
     {
         const char *id = json_string_value(json_object_get(j, "journal"));
-        json_int_t last = json_integer_value(json_object_get(j, "durable_seq"));
-        json_int_t first = json_integer_value(json_object_get(j, "first_seq"));
         json_int_t next = json_integer_value(json_object_get(positions, id));
+        const struct journal_info info = {
+            .first_seq = (uint64_t)json_integer_value(json_object_get(j, "first_seq")),
+            .durable_seq = (uint64_t)json_integer_value(json_object_get(j, "durable_seq")),
+        };
 
-        next = next > first ? next : first;
-        lag += last >= next ? last - next + 1 : 0;
+        lag += (json_int_t)journal_behind(&info, next > 0 ? (uint64_t)next : 0);
     }
     return lag;
 }

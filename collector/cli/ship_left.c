@@ -16,10 +16,8 @@ static bool add(void *ctx, const struct journal_info *info)
 {
     struct left *left = ctx;
     json_int_t wants = json_integer_value(json_object_get(left->positions, info->id.text));
-    uint64_t next = wants > 0 ? (uint64_t)wants : 1;
 
-    next = next > info->first_seq ? next : info->first_seq;
-    left->n += info->durable_seq >= next ? info->durable_seq - next + 1 : 0;
+    left->n += journal_behind(info, wants > 0 ? (uint64_t)wants : 0);
     return true;
 }
 

@@ -113,3 +113,10 @@ bool journal_list(const char *state_dir, bool (*on_journal)(void *ctx, const str
     }
     return !found.failed;
 }
+
+uint64_t journal_behind(const struct journal_info *j, uint64_t next_seq)
+{
+    uint64_t from = next_seq > j->first_seq ? next_seq : j->first_seq;
+
+    return j->durable_seq >= from ? j->durable_seq - from + 1 : 0;
+}

@@ -35,6 +35,12 @@ struct journal_info {
 bool journal_list(const char *state_dir, bool (*on_journal)(void *ctx, const struct journal_info *),
                   void *ctx, struct err *err) MUST_CHECK;
 
+/*
+ * How many durable records are there for who has all before next_seq (0 or 1: nothing yet);
+ * what is retired is not.
+ */
+uint64_t journal_behind(const struct journal_info *j, uint64_t next_seq);
+
 struct journal_frame {
     uint64_t seq;
     enum record_type type;

@@ -471,6 +471,25 @@ static void what_was_counted_on_a_full_disk_is_told_after_kill_9(void **state)
     journal_close(j);
 }
 
+static void what_is_behind_counts_what_is_there_and_durable(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t first, durable, next, behind;
+    } cases[] = {
+        { 1, 10, 0, 10 }, { 1, 10, 1, 10 },         { 1, 10, 10, 1 }, { 1, 10, 11, 0 },
+        { 1, 10, 99, 0 }, { 5, 10, 1, 6 },          { 5, 10, 7, 4 },  { 1, 0, 1, 0 },
+        { 11, 10, 1, 0 }, { 1, 10, UINT64_MAX, 0 },
+    };
+
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        const struct journal_info info = { .first_seq = cases[i].first,
+                                           .durable_seq = cases[i].durable };
+
+        assert_int_equal(journal_behind(&info, cases[i].next), cases[i].behind);
+    }
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, fake_folder_end)
 
 int main(void)
@@ -488,6 +507,7 @@ int main(void)
         TEST(a_full_quota_drops_and_counts),
         TEST(a_journal_opens_on_a_full_disk_and_stores_once_there_is_room),
         TEST(what_was_counted_on_a_full_disk_is_told_after_kill_9),
+        cmocka_unit_test(what_is_behind_counts_what_is_there_and_durable),
     };
 
     return cmocka_run_group_tests_name("journal/journal", tests, NULL, NULL);
