@@ -279,8 +279,7 @@ static void check_sinks(struct config_reader *r, const struct config_map *root)
     if (sink_map(r, root, "postgres", "sinks.postgres", &m)) {
         const char *dsn = json_string_value(json_object_get(m.map, "dsn"));
 
-        if (strncmp(dsn, "env:", 4) != 0 && strncmp(dsn, "file:", 5) != 0 &&
-            !dsn_check(dsn, &err)) {
+        if (!config_is_reference(dsn) && !dsn_check(dsn, &err)) {
             config_fault(r, &m, "dsn", "%s", err.text);
         }
     }
@@ -439,6 +438,11 @@ static bool secret_from_file(const char *path, struct arena *a, const char **ret
     }
     *ret = copy.ptr;
     return true;
+}
+
+bool config_is_reference(const char *value)
+{
+    return strncmp(value, "env:", 4) == 0 || strncmp(value, "file:", 5) == 0;
 }
 
 bool config_secret(const char *value, struct arena *a, const char **ret, struct err *err)

@@ -89,6 +89,9 @@ void config_free(struct config *c); /* accepts NULL */
 /* The sink of that name; NULL: it is not configured. */
 const struct config_sink *config_find_sink(const struct config *c, const char *name);
 
+/* Does a secret setting only say where the secret is? Then it may be shown. */
+bool config_is_reference(const char *value);
+
 /*
  * What a secret setting means: "env:NAME" and "file:PATH" are looked up, anything
  * else is itself. The result is in the arena; it is never logged or printed.

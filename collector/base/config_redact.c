@@ -5,6 +5,7 @@
 #include <strings.h>
 
 #include "collector/base/buf.h"
+#include "collector/base/config.h"
 #include "collector/base/config_dsn.h"
 
 #define HIDDEN "***"
@@ -34,12 +35,6 @@ static bool is_shown(struct slice key)
         }
     }
     return false;
-}
-
-/* A value that only points to the secret may be shown. */
-static bool is_reference(const char *z)
-{
-    return strncmp(z, "env:", 4) == 0 || strncmp(z, "file:", 5) == 0;
 }
 
 static bool cut_at_last(struct slice s, char sep, size_t *ret)
@@ -151,7 +146,7 @@ static json_t *redact_dsn(const json_t *v)
     CLEANUP(buf_done) struct buf out = { .max_bytes = DSN_MAX };
     const char *z = json_string_value(v);
 
-    if (!z || is_reference(z)) {
+    if (!z || config_is_reference(z)) {
         return json_deep_copy(v);
     }
 
@@ -176,7 +171,7 @@ static void redact_properties(json_t *properties)
 
     json_object_foreach(properties, key, v)
     {
-        if (is_secret_property(key) && !is_reference(json_string_value(v))) {
+        if (is_secret_property(key) && !config_is_reference(json_string_value(v))) {
             (void)json_string_set(v, HIDDEN);
         }
     }
