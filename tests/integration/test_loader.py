@@ -392,30 +392,17 @@ def test_a_loader_that_is_refused_says_so_and_loads_all_after_the_mend(producer,
     assert told["kafka"]["state"] == "source" and not any("lag" in s for s in told.values())
 
 
+@pytest.mark.parametrize("before, after", ((3000, 300), (300, 3000)), ids=("shorter", "grew beyond it"))
 def test_a_topic_made_anew_is_read_from_its_beginning_and_nothing_is_doubled(
-        producer, loader, live, kafka, postgres, dbname):
+        producer, loader, live, kafka, postgres, dbname, before, after):
+    """Where nobody looked while it was shorter its end does not tell, but what is in it does."""
     source, sink = producer(), loader()
-    journal, _, _ = source.fill(3000)
+    journal, _, _ = source.fill(before)
     source.ship_once()
     load_once(sink)
     subprocess.run([live("live_kafka_topic"), kafka.bootstrap, "delete",
                     f"{dbname}.tool_execution"], check=True)
-    source.fill(300)
-    source.ship_once()
-    assert "deleted and made anew" in load_once(sink)
-    assert_stored_once(postgres, dbname, records_of(source, journal))
-
-
-def test_a_topic_made_anew_that_grew_beyond_the_old_one_is_read_from_its_beginning(
-        producer, loader, live, kafka, postgres, dbname):
-    """Nobody looked while it was shorter than before: its end does not tell, but what is in it does."""
-    source, sink = producer(), loader()
-    journal, _, _ = source.fill(300)
-    source.ship_once()
-    load_once(sink)
-    subprocess.run([live("live_kafka_topic"), kafka.bootstrap, "delete",
-                    f"{dbname}.tool_execution"], check=True)
-    source.fill(3000)
+    source.fill(after)
     source.ship_once()
     assert "deleted and made anew" in load_once(sink)
     assert_stored_once(postgres, dbname, records_of(source, journal))

@@ -28,17 +28,25 @@ static void open_client(struct kafka_client *c, const struct kafka_settings *set
     assert_true(kafka_client_open(c, set, nothing, &err));
 }
 
+/* The same, with the topics, which are there. */
+static void open_with_topics(struct fake_kafka *f, struct kafka_client *c,
+                             const struct kafka_settings *set)
+{
+    struct err err;
+
+    fake_kafka_topics(f);
+    open_client(c, set);
+    assert_true(kafka_client_topics(c, set, TIMEOUT_MS, &err));
+}
+
 static void topics_that_are_there_are_opened(void **state)
 {
     (void)state;
     FAKE *f = fake_kafka_new();
     struct kafka_settings set = settings_of(f);
     CLIENT c = { .keeps_positions = true };
-    struct err err;
 
-    fake_kafka_topics(f);
-    open_client(&c, &set);
-    assert_true(kafka_client_topics(&c, &set, TIMEOUT_MS, &err));
+    open_with_topics(f, &c, &set);
     assert_string_equal(rd_kafka_topic_name(c.topics[KAFKA_AUDIT]), "t.audit");
     assert_string_equal(rd_kafka_topic_name(c.topics[KAFKA_HOOK_EXECUTION]), "t.hook_execution");
     assert_string_equal(rd_kafka_topic_name(c.positions), "t.positions");
@@ -50,11 +58,8 @@ static void positions_are_no_topic_of_who_keeps_none(void **state)
     FAKE *f = fake_kafka_new();
     struct kafka_settings set = settings_of(f);
     CLIENT c = { 0 };
-    struct err err;
 
-    fake_kafka_topics(f);
-    open_client(&c, &set);
-    assert_true(kafka_client_topics(&c, &set, TIMEOUT_MS, &err));
+    open_with_topics(f, &c, &set);
     assert_null(c.positions);
 }
 
@@ -118,9 +123,7 @@ static void where_the_broker_does_not_tell_its_limit_the_client_stays(void **sta
     CLIENT c = { .keeps_positions = true };
     struct err err;
 
-    fake_kafka_topics(f);
-    open_client(&c, &set);
-    assert_true(kafka_client_topics(&c, &set, TIMEOUT_MS, &err));
+    open_with_topics(f, &c, &set);
 
     const rd_kafka_t *before = c.rk;
 
