@@ -14,6 +14,9 @@
  * What retention removed unread is told, and counted in STATE/sinks/postgres.positions.json;
  * the stored offset moves past it, so that it is told once.
  *
+ * What an open transaction hides is not shown to anybody: a single run waits for it, as
+ * for a server that is away, and says how much it did not get.
+ *
  * A rebalance drops what was read and not committed; whoever gets the partition
  * reads it again. While PostgreSQL is away nothing is read, and the group is kept.
  */
@@ -29,8 +32,8 @@ struct loader_options {
     const char *collector;  /* our name: roll-ups of one loader are rows of their own */
     const char *state_dir;  /* dead letters */
     int64_t timeout_ms;     /* of each call */
-    int64_t patience_ms;    /* once: give up when the database refused for so long */
-    bool once;              /* end when every partition has been read to its end */
+    int64_t patience_ms;    /* once: give up when nothing could be done for so long */
+    bool once;              /* end when all that is there has been loaded */
     struct stop *stop;
 };
 

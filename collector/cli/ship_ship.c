@@ -341,6 +341,6 @@ const struct cli_command ship_command = {
     "                     into sinks.postgres; several of one group share the work\n"
     "\n"
     "Exit codes: 0 stopped, or delivered; 2 the configuration has faults; 3 another ship\n"
-    "works on this state folder, or (--once) a sink did not take everything, or a journal\n"
-    "cannot be read.",
+    "works on this state folder, or (--once) a sink did not take everything, a journal cannot\n"
+    "be read, or an open transaction of Kafka hides messages.",
 };

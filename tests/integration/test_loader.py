@@ -1,4 +1,5 @@
 """`hooktrail ship --source kafka`: from the topics into PostgreSQL, each record once."""
+import contextlib
 import itertools
 import json
 import random
@@ -9,7 +10,7 @@ import time
 
 import pytest
 
-from tests.integration.shipping import (LONG, STORED, Ship, State, assert_stored_once,
+from tests.integration.shipping import (LONG, STORED, Record, Ship, State, assert_stored_once,
                                         count_messages, read_topic, wait_for)
 from tests.servers.kafka import PASSWORD, USER
 
@@ -357,6 +358,65 @@ def test_messages_of_a_transaction_that_was_given_up_are_not_loaded(producer, lo
     assert given_up()
     load_once(sink)
     assert_stored_once(postgres, dbname, records_of(source, journal))
+
+
+@contextlib.contextmanager
+def transaction(live, kafka, topic, name):
+    """
+    One of a producer that is not ours, open until it is told "commit" or left; send(MESSAGE,
+    PARTITION) to it returns when the broker has the message.
+    """
+    with subprocess.Popen([live("live_kafka_hold"), kafka.bootstrap, topic, name], text=True,
+                          stdin=subprocess.PIPE, stdout=subprocess.PIPE) as hold:
+        def send(m, partition):
+            print(partition, m.journal, m.seq, m.value, sep="\t", file=hold.stdin, flush=True)
+            assert hold.stdout.readline() == "open\n"
+
+        def commit():
+            print("commit", file=hold.stdin, flush=True)
+            assert hold.wait(30) == 0
+
+        yield send, commit
+
+
+def test_what_an_open_transaction_hides_is_waited_for_and_told_when_it_does_not_come(
+        producer, loader, live, kafka, postgres, dbname):
+    """Not so what was given up, and the marks of transactions, though they take numbers, too."""
+    source, sink = producer(), loader()
+    journal, _, _ = source.fill(300)
+    source.ship_once()
+    elsewhere = producer(name="elsewhere")
+    elsewhere.sinks(kafka={**into(kafka, dbname, "at-least-once"), "topic_prefix": f"{dbname}_2"})
+    elsewhere.fill(30)
+    elsewhere.ship_once()
+    hidden = read_topic(kafka, f"{dbname}_2.tool_execution")[:5]
+    topic = f"{dbname}.tool_execution"
+    with transaction(live, kafka, topic, f"{dbname}_first") as (send, commit):
+        for i, message in enumerate(hidden):
+            send(message, 0 if i < 3 else 2)
+        done = sink.run("ship", "--source", "kafka", "--once", timeout=60)
+        assert done.returncode == 3, done
+        assert "an open transaction holds back up to 5 messages: " in done.stderr
+        assert f"3 of {topic}/0" in done.stderr and f"2 of {topic}/2" in done.stderr
+        assert done.stderr.count("holds back") == 2  # the log, and why it ends
+        assert "holds back" in sink.told("postgres")["error"]
+        assert_stored_once(postgres, dbname, records_of(source, journal))
+
+        source.fill(300)  # behind what is hidden, and so hidden with it
+        source.ship_once()
+        with transaction(live, kafka, topic, f"{dbname}_later") as (send_later, _):
+            with Ship(sink, "--source", "kafka", "--once") as ship:
+                wait_for(lambda: "holds back" in sink.log_text(), 30, sink.log_tail)
+                send_later(hidden[0], 0)
+                commit()
+                assert ship.process.wait(30) == 0, sink.log_tail()
+    expected = records_of(source, journal) + [Record(m.journal, m.seq, m.leaf, "tool_execution")
+                                              for m in hidden]
+    assert_stored_once(postgres, dbname, expected)
+    begun = time.monotonic()
+    assert "records=0" in load_once(sink)  # what came later was given up
+    assert time.monotonic() - begun < 8
+    assert sink.told("postgres")["state"] == "ok"
 
 
 def test_a_loader_that_is_refused_says_so_and_loads_all_after_the_mend(producer, loader, kafka,

@@ -1,22 +1,30 @@
 /*
- * A transaction of somebody else, left open: live_kafka_hold BOOTSTRAP TOPIC
+ * A transaction of somebody else, left open:
  *
- * Sends one message to partition 0 in it, prints "open", and aborts it at the end of
- * standard input.
+ *     live_kafka_hold BOOTSTRAP TOPIC        with one message in partition 0
+ *     live_kafka_hold BOOTSTRAP TOPIC NAME   of this transactional id; with what comes
+ *                                            by standard input, a line a message:
+ *                                            PARTITION JOURNAL SEQ VALUE, between tabs
+ *
+ * Prints "open" when a message has been taken. A line "commit" ends it so; else it is
+ * aborted at the end of standard input.
  */
+#include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include <librdkafka/rdkafka.h>
 
 enum { TIMEOUT_MS = 20000 };
 
-static rd_kafka_t *connect_to(const char *bootstrap)
+static rd_kafka_t *connect_to(const char *bootstrap, const char *name)
 {
     rd_kafka_conf_t *conf = rd_kafka_conf_new();
     char text[200];
 
     if (rd_kafka_conf_set(conf, "bootstrap.servers", bootstrap, text, sizeof(text)) ||
-        rd_kafka_conf_set(conf, "transactional.id", "hold", text, sizeof(text))) {
+        rd_kafka_conf_set(conf, "transactional.id", name, text, sizeof(text))) {
         return NULL;
     }
     return rd_kafka_new(RD_KAFKA_PRODUCER, conf, text, sizeof(text));
@@ -29,39 +37,76 @@ static int failed(rd_kafka_error_t *error)
     return 3;
 }
 
-static int hold(rd_kafka_t *rk, const char *topic)
+/* A line, which is cut in place: wait until the broker has its message. */
+static bool send_line(rd_kafka_t *rk, const char *topic, char *line)
 {
-    char text[] = "1";
+    char *rest = line;
+    const char *partition = strsep(&rest, "\t");
+    const char *journal = strsep(&rest, "\t");
+    const char *seq = strsep(&rest, "\t");
+
+    if (!rest ||
+        rd_kafka_producev(
+            rk, RD_KAFKA_V_TOPIC(topic), RD_KAFKA_V_PARTITION((int32_t)strtol(partition, NULL, 10)),
+            RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY), RD_KAFKA_V_KEY("1", 1),
+            RD_KAFKA_V_HEADER("journal", journal, -1), RD_KAFKA_V_HEADER("seq", seq, -1),
+            RD_KAFKA_V_VALUE(rest, strlen(rest)), RD_KAFKA_V_END) ||
+        rd_kafka_flush(rk, TIMEOUT_MS)) {
+        return false;
+    }
+    (void)puts("open");
+    (void)fflush(stdout);
+    return true;
+}
+
+/* Until the end of standard input, or "commit". */
+static bool send_lines(rd_kafka_t *rk, const char *topic, bool *ret_commit)
+{
+    char *line = NULL;
+    size_t size = 0;
+    ssize_t len = 0;
+    bool sent = true;
+
+    *ret_commit = false;
+    while (sent && !*ret_commit && (len = getline(&line, &size, stdin)) > 0) {
+        line[len - 1] = '\0';
+        *ret_commit = strcmp(line, "commit") == 0;
+        sent = *ret_commit || send_line(rk, topic, line);
+    }
+    free(line);
+    return sent;
+}
+
+static int hold(rd_kafka_t *rk, const char *topic, bool from_input)
+{
+    char one[] = "0\t1\t1\t1";
+    bool commit;
     rd_kafka_error_t *error = rd_kafka_init_transactions(rk, TIMEOUT_MS);
 
     error = error ? error : rd_kafka_begin_transaction(rk);
     if (error) {
         return failed(error);
     }
-    if (rd_kafka_producev(rk, RD_KAFKA_V_TOPIC(topic), RD_KAFKA_V_PARTITION(0),
-                          RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY), RD_KAFKA_V_KEY(text, 1),
-                          RD_KAFKA_V_VALUE(text, 1), RD_KAFKA_V_END) ||
-        rd_kafka_flush(rk, TIMEOUT_MS)) {
+    if ((!from_input && !send_line(rk, topic, one)) || !send_lines(rk, topic, &commit)) {
         return 3;
     }
-    (void)puts("open");
-    (void)fflush(stdout);
-    while (getchar() != EOF) {
-    }
-    error = rd_kafka_abort_transaction(rk, TIMEOUT_MS);
+    error = commit ? rd_kafka_commit_transaction(rk, TIMEOUT_MS)
+                   : rd_kafka_abort_transaction(rk, TIMEOUT_MS);
     return error ? failed(error) : 0;
 }
 
 int main(int argc, char **argv)
 {
-    rd_kafka_t *rk = argc == 3 ? connect_to(argv[1]) : NULL;
+    bool from_input = argc == 4;
+    rd_kafka_t *rk =
+        argc == 3 || from_input ? connect_to(argv[1], from_input ? argv[3] : "hold") : NULL;
 
     if (!rk) {
-        (void)fputs("usage: live_kafka_hold BOOTSTRAP TOPIC\n", stderr);
+        (void)fputs("usage: live_kafka_hold BOOTSTRAP TOPIC [NAME]\n", stderr);
         return 2;
     }
 
-    int code = hold(rk, argv[2]);
+    int code = hold(rk, argv[2], from_input);
 
     rd_kafka_destroy(rk);
     return code;
