@@ -106,22 +106,29 @@ struct outgoing {
     size_t n;
 };
 
-/* The messages of `n` records; those that are on their way already are left out. */
-static enum sink_result prepare(struct sink_kafka *k, const struct kafka_flight *f,
-                                const struct sink_record *records, size_t n,
-                                struct outgoing ret[CHUNK_RECORDS], size_t *ret_n, struct err *err)
+/* Some records of a span, and those of them that are to be sent. */
+struct chunk {
+    const struct sink_record *records;
+    size_t n_records;
+    struct outgoing list[CHUNK_RECORDS];
+    size_t n;
+};
+
+/* Make the messages of a chunk; of records that are on their way already there are none. */
+static enum sink_result prepare(struct sink_kafka *k, const struct kafka_flight *f, struct chunk *c,
+                                struct err *err)
 {
     enum sink_result result = SINK_OK;
 
-    *ret_n = 0;
     arena_reset(&k->space.arena);
-    for (size_t i = 0; result == SINK_OK && i < n; i++) {
-        struct outgoing *o = &ret[*ret_n];
+    for (size_t i = 0; result == SINK_OK && i < c->n_records; i++) {
+        const struct sink_record *r = &c->records[i];
 
-        if (kafka_flight_wants(f, records[i].seq)) {
-            o->seq = records[i].seq;
-            result = kafka_messages(&records[i], &k->space, &o->list, &o->n, err);
-            (*ret_n)++;
+        if (kafka_flight_wants(f, r->seq)) {
+            struct outgoing *o = &c->list[c->n++];
+
+            o->seq = r->seq;
+            result = kafka_messages(r, &k->space, &o->list, &o->n, err);
         }
     }
     return result;
@@ -138,7 +145,7 @@ static enum sink_result send_record(struct sink_kafka *k, struct kafka_flight *f
     for (size_t i = 0; i < o->n; i++) {
         rd_kafka_resp_err_t code;
 
-        e->pending++;
+        kafka_entry_sent(e);
         code = kafka_client_produce_by(&k->client, &o->list[i], slice_from_cstr(f->journal), e,
                                        deadline_ms);
         if (code) {
@@ -152,17 +159,14 @@ static enum sink_result send_record(struct sink_kafka *k, struct kafka_flight *f
     return SINK_OK;
 }
 
-/* One chunk: made as a whole first, so that of one with a record that is none nothing is sent. */
-static enum sink_result send_chunk(struct sink_kafka *k, struct kafka_flight *f,
-                                   const struct sink_record *records, size_t n, int64_t deadline_ms,
-                                   struct err *err)
+/* Made as a whole first, so that of a chunk with a record that is none nothing is sent. */
+static enum sink_result send_chunk(struct sink_kafka *k, struct kafka_flight *f, struct chunk *c,
+                                   int64_t deadline_ms, struct err *err)
 {
-    struct outgoing all[CHUNK_RECORDS];
-    size_t n_all;
-    enum sink_result result = prepare(k, f, records, n, all, &n_all, err);
+    enum sink_result result = prepare(k, f, c, err);
 
-    for (size_t i = 0; result == SINK_OK && i < n_all; i++) {
-        result = send_record(k, f, &all[i], deadline_ms, err);
+    for (size_t i = 0; result == SINK_OK && i < c->n; i++) {
+        result = send_record(k, f, &c->list[i], deadline_ms, err);
     }
     (void)rd_kafka_poll(k->client.rk, 0);
     return result;
@@ -179,9 +183,12 @@ static enum sink_result send_span(struct sink_kafka *k, struct kafka_flight *f,
 
     for (size_t at = 0; result == SINK_OK && at < span->n; at += CHUNK_RECORDS) {
         size_t left = span->n - at;
+        struct chunk c;
 
-        result = send_chunk(k, f, span->records + at, left < CHUNK_RECORDS ? left : CHUNK_RECORDS,
-                            deadline_ms, err);
+        c.records = span->records + at;
+        c.n_records = left < CHUNK_RECORDS ? left : CHUNK_RECORDS;
+        c.n = 0;
+        result = send_chunk(k, f, &c, deadline_ms, err);
     }
     return result;
 }

@@ -74,7 +74,11 @@ static struct kafka_entry *insert(struct kafka_flight *f, struct kafka_entry *be
     } else {
         e = xcalloc(1, sizeof(*e));
     }
-    *e = (struct kafka_entry){ .seq = seq, .next = before ? before->next : f->first };
+    *e = (struct kafka_entry){
+        .flight = f,
+        .seq = seq,
+        .next = before ? before->next : f->first,
+    };
     if (before) {
         before->next = e;
     } else {
@@ -89,6 +93,15 @@ static struct kafka_entry *insert(struct kafka_flight *f, struct kafka_entry *be
 static bool has_failed(const struct kafka_entry *e)
 {
     return e->failed != RD_KAFKA_RESP_ERR_NO_ERROR && e->pending == 0;
+}
+
+/* The entry's refusal no longer counts. */
+static void forgive(struct kafka_entry *e)
+{
+    if (e->failed) {
+        e->failed = RD_KAFKA_RESP_ERR_NO_ERROR;
+        e->flight->failed--;
+    }
 }
 
 bool kafka_flight_wants(const struct kafka_flight *f, uint64_t seq)
@@ -115,18 +128,26 @@ struct kafka_entry *kafka_flight_enter(struct kafka_flight *f, uint64_t seq, boo
     }
     *ret_send = has_failed(e);
     if (*ret_send) {
-        e->failed = RD_KAFKA_RESP_ERR_NO_ERROR;
+        forgive(e);
         f->resent++;
     }
     return e;
+}
+
+void kafka_entry_sent(struct kafka_entry *e)
+{
+    e->pending++;
+    e->flight->pending++;
 }
 
 void kafka_entry_answered(struct kafka_entry *e, rd_kafka_resp_err_t code)
 {
     assert(e->pending > 0);
     e->pending--;
+    e->flight->pending--;
     if (code && !e->failed) {
         e->failed = code;
+        e->flight->failed++;
     }
 }
 
@@ -135,6 +156,9 @@ struct kafka_standing kafka_flight_standing(const struct kafka_flight *f, uint64
 {
     struct kafka_standing s = { 0 };
 
+    if (f->pending == 0 && f->failed == 0) {
+        return s;
+    }
     for (const struct kafka_entry *e = f->first; e && e->seq <= to; e = e->next) {
         if (e->seq < from) {
             continue;
@@ -154,6 +178,7 @@ void kafka_flight_forget(struct kafka_flight *f, uint64_t to)
         struct kafka_entry *next = f->first->next;
 
         assert(f->first->pending == 0);
+        forgive(f->first);
         f->first->next = f->spare;
         f->spare = f->first;
         f->first = next;

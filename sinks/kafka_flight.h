@@ -18,8 +18,11 @@
 
 #include "collector/base/slice.h"
 
+struct kafka_flight;
+
 /* One record on its way. Stays in place until forgotten: librdkafka holds its address. */
 struct kafka_entry {
+    struct kafka_flight *flight;
     uint64_t seq;
     uint32_t pending;           /* messages without an answer yet */
     rd_kafka_resp_err_t failed; /* the first refusal; NO_ERROR: none */
@@ -32,6 +35,8 @@ struct kafka_flight {
     struct kafka_entry *first; /* by sequence, owned */
     struct kafka_entry *last;
     struct kafka_entry *spare; /* forgotten ones, for the next span; owned */
+    uint64_t pending;          /* of all of them */
+    uint64_t failed;           /* records with a refusal */
     uint64_t resent;           /* records sent more than once */
     struct kafka_flight *next;
 };
@@ -48,7 +53,8 @@ bool kafka_flight_wants(const struct kafka_flight *f, uint64_t seq);
  */
 struct kafka_entry *kafka_flight_enter(struct kafka_flight *f, uint64_t seq, bool *ret_send);
 
-/* One message of the entry got its answer. */
+/* One message of the entry is on its way; and got its answer. */
+void kafka_entry_sent(struct kafka_entry *e);
 void kafka_entry_answered(struct kafka_entry *e, rd_kafka_resp_err_t code);
 
 /* How the records from..to stand: still `pending`, and the first refusal among them. */

@@ -36,7 +36,7 @@ struct kafka_message {
     enum kafka_topic topic;
     struct slice key;
     struct slice value;
-    const char *type;     /* ce_type */
+    struct slice type;    /* ce_type */
     struct slice id;      /* ce_id */
     struct slice source;  /* ce_source */
     struct slice subject; /* ce_subject; empty: none */

@@ -225,7 +225,7 @@ static void make_texts(struct rows *rs, const struct evaluation *e, size_t i, st
                        struct slice *ret_json)
 {
     buf_clear(&rs->body);
-    encode_execution_id(e, i, &rs->body);
+    encode_execution_id(e->head.id, e->hooks[i].ordinal, &rs->body);
 
     size_t id_len = rs->body.len_bytes;
 

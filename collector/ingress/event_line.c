@@ -266,6 +266,8 @@ static bool redact_fields(const struct fields *f, void *object, struct arena *a,
         case FIELD_TIME:
         case FIELD_PAYLOAD:
         case FIELD_HOOKS:
+        case FIELD_TYPE:
+        case FIELD_SCHEMA:
             break;
         }
     }

@@ -2,53 +2,8 @@
 
 #include "collector/record/fields.h"
 
-enum { OLDEST_SCHEMA = RECORD_SCHEMA > 1 ? RECORD_SCHEMA - 1 : 1 };
-
 /* No record's time; 0 is one: a clock that was never set begins at 1970. */
 #define NO_TIME_US INT64_MIN
-
-static bool check_schema(struct json_value record, struct err *err)
-{
-    int64_t schema;
-
-    if (!payload_integer(payload_get(record, SLICE("schema")), &schema)) {
-        return err_set(err, ERR_INVALID, "schema: an integer is expected");
-    }
-    if (schema > RECORD_SCHEMA) {
-        return err_set(err, ERR_INVALID, "schema: %lld is newer than this program reads (%d)",
-                       (long long)schema, RECORD_SCHEMA);
-    }
-    if (schema < OLDEST_SCHEMA) {
-        return err_set(err, ERR_INVALID, "schema: %lld is older than this program reads (%d)",
-                       (long long)schema, OLDEST_SCHEMA);
-    }
-    return true;
-}
-
-/* The record as an object whose schema we read, and its type. */
-static bool open_record(struct slice json, enum record_type *ret_type, struct json_value *ret,
-                        struct err *err)
-{
-    struct json_value record;
-
-    if (!payload_check(json, &record, err)) {
-        return false;
-    }
-    if (record.kind != JSON_KIND_OBJECT) {
-        return err_set(err, ERR_INVALID, "a record is an object");
-    }
-
-    struct json_value name = payload_get(record, SLICE("type"));
-
-    for (enum record_type type = RECORD_NONE + 1; type < RECORD_TYPE_COUNT; type++) {
-        if (payload_string_is(name.raw, slice_from_cstr(record_type_name(type)))) {
-            *ret_type = type;
-            *ret = record;
-            return check_schema(record, err);
-        }
-    }
-    return err_set(err, ERR_INVALID, "type: a type that this version does not know");
-}
 
 static bool check_head(const struct record_head *head, struct err *err)
 {
@@ -61,55 +16,41 @@ static bool check_head(const struct record_head *head, struct err *err)
     return true;
 }
 
-/* As open_record(), where the type is known. */
-static bool open_as(enum record_type expected, struct slice json, struct json_value *ret,
-                    struct err *err)
-{
-    enum record_type type;
-
-    if (!open_record(json, &type, ret, err)) {
-        return false;
-    }
-    if (type != expected) {
-        return err_set(err, ERR_INVALID, "type: %s where %s is expected", record_type_name(type),
-                       record_type_name(expected));
-    }
-    return true;
-}
-
-/* Fill a record, which begins with its head, from its object. */
-static bool fill(const struct fields *f, struct json_value object, struct arena *a, void *ret,
-                 struct err *err)
+/* A whole record, which begins with its head. */
+static bool record(const struct fields *f, struct slice json, struct arena *a, void *ret,
+                   struct err *err)
 {
     struct record_head *head = ret;
+    struct payload_reader r;
 
+    payload_reader_init(&r, json, err);
+    if (payload_kind(&r) != JSON_KIND_OBJECT) {
+        struct json_value v;
+
+        return payload_take(&r, &v) && err_set(err, ERR_INVALID, "a record is an object");
+    }
     head->time_us = NO_TIME_US;
-    return fields_decode(f, &object, ret, a, err) && check_head(head, err);
+    return fields_decode(f, &r, ret, a, err) && payload_reader_done(&r) && check_head(head, err);
 }
 
 bool decode_head(struct slice json, struct arena *a, enum record_type *ret_type,
                  struct record_head *ret, struct err *err)
 {
-    struct fields head_fields = { .rows = evaluation_fields.rows, .n = HEAD_FIELDS };
-    struct record_head head = { 0 };
-    struct json_value object;
-    enum record_type type;
+    struct any_record any = { 0 };
 
-    if (!open_record(json, &type, &object, err) || !fill(&head_fields, object, a, &head, err)) {
+    if (!record(&head_fields, json, a, &any, err)) {
         return false;
     }
-    *ret_type = type;
-    *ret = head;
+    *ret_type = any.type;
+    *ret = any.head;
     return true;
 }
 
-static bool evaluation(const struct fields *f, struct slice json, struct arena *a,
-                       struct evaluation *ret, struct err *err)
+bool decode_evaluation(struct slice json, struct arena *a, struct evaluation *ret, struct err *err)
 {
     struct evaluation e = { 0 };
-    struct json_value object;
 
-    if (!open_as(RECORD_HOOK_EVALUATION, json, &object, err) || !fill(f, object, a, &e, err)) {
+    if (!record(&evaluation_fields, json, a, &e, err)) {
         return false;
     }
     if (!e.hooks) {
@@ -119,50 +60,24 @@ static bool evaluation(const struct fields *f, struct slice json, struct arena *
     return true;
 }
 
-bool decode_evaluation(struct slice json, struct arena *a, struct evaluation *ret, struct err *err)
-{
-    return evaluation(&evaluation_fields, json, a, ret, err);
-}
-
-bool decode_evaluation_outline(struct slice json, struct arena *a, struct evaluation *ret,
-                               struct err *err)
-{
-    return evaluation(&evaluation_outline_fields, json, a, ret, err);
-}
-
-static bool tool_execution(const struct fields *f, struct slice json, struct arena *a,
-                           struct tool_execution *ret, struct err *err)
+bool decode_tool_execution(struct slice json, struct arena *a, struct tool_execution *ret,
+                           struct err *err)
 {
     struct tool_execution t = { 0 };
-    struct json_value object;
 
-    if (!open_as(RECORD_TOOL_EXECUTION, json, &object, err) || !fill(f, object, a, &t, err)) {
+    if (!record(&tool_execution_fields, json, a, &t, err)) {
         return false;
     }
     *ret = t;
     return true;
 }
 
-bool decode_tool_execution(struct slice json, struct arena *a, struct tool_execution *ret,
-                           struct err *err)
-{
-    return tool_execution(&tool_execution_fields, json, a, ret, err);
-}
-
-bool decode_tool_outline(struct slice json, struct arena *a, struct tool_execution *ret,
-                         struct err *err)
-{
-    return tool_execution(&tool_execution_outline_fields, json, a, ret, err);
-}
-
 bool decode_hook_registry(struct slice json, struct arena *a, struct hook_registry *ret,
                           struct err *err)
 {
     struct hook_registry r = { 0 };
-    struct json_value object;
 
-    if (!open_as(RECORD_HOOK_REGISTRY, json, &object, err) ||
-        !fill(&hook_registry_fields, object, a, &r, err)) {
+    if (!record(&hook_registry_fields, json, a, &r, err)) {
         return false;
     }
     *ret = r;
@@ -172,9 +87,8 @@ bool decode_hook_registry(struct slice json, struct arena *a, struct hook_regist
 bool decode_gap(struct slice json, struct arena *a, struct gap *ret, struct err *err)
 {
     struct gap g = { 0 };
-    struct json_value object;
 
-    if (!open_as(RECORD_GAP, json, &object, err) || !fill(&gap_fields, object, a, &g, err)) {
+    if (!record(&gap_fields, json, a, &g, err)) {
         return false;
     }
     *ret = g;
@@ -184,10 +98,8 @@ bool decode_gap(struct slice json, struct arena *a, struct gap *ret, struct err 
 bool decode_admin(struct slice json, struct arena *a, struct admin *ret, struct err *err)
 {
     struct admin admin = { 0 };
-    struct json_value object;
 
-    if (!open_as(RECORD_ADMIN, json, &object, err) ||
-        !fill(&admin_fields, object, a, &admin, err)) {
+    if (!record(&admin_fields, json, a, &admin, err)) {
         return false;
     }
     *ret = admin;

@@ -28,13 +28,3 @@ bool decode_hook_registry(struct slice json, struct arena *a, struct hook_regist
 bool decode_gap(struct slice json, struct arena *a, struct gap *ret, struct err *err) MUST_CHECK;
 bool decode_admin(struct slice json, struct arena *a, struct admin *ret, struct err *err)
     MUST_CHECK;
-
-/*
- * The outline of a record, which is what it takes to pass its bytes on: of an evaluation
- * what encode_identity() and encode_hook_execution() take, and of each hook whether it
- * ran; of a tool call its thread. The rest stays empty, and is not looked at.
- */
-bool decode_evaluation_outline(struct slice json, struct arena *a, struct evaluation *ret,
-                               struct err *err) MUST_CHECK;
-bool decode_tool_outline(struct slice json, struct arena *a, struct tool_execution *ret,
-                         struct err *err) MUST_CHECK;

@@ -84,49 +84,57 @@ void encode_evaluation(const struct evaluation *e, struct buf *out)
     buf_add(out, SLICE("]}"));
 }
 
-/* The members of a hook that ran, and the end of its object; of a decoded one as they stand. */
-static void add_members(const struct execution *x, struct buf *out)
-{
-    if (slice_starts_with(x->json, SLICE("{\""))) {
-        buf_add_char(out, ',');
-        buf_add(out, (struct slice){ .ptr = x->json.ptr + 1, .len = x->json.len - 1 });
-        return;
-    }
-    fields_encode(&execution_fields, x, out);
-    buf_add_char(out, '}');
-}
-
 void encode_identity(const struct evaluation *e, struct buf *out)
 {
-    for (size_t k = 1; k < HEAD_FIELDS; k++) {
-        field_encode(&evaluation_fields.rows[k], e, out);
-    }
-    buf_add(out, SLICE(",\"evaluation_id\":"));
-    buf_add_json_string(out, e->head.id);
-    for (size_t k = HEAD_FIELDS; k < evaluation_fields.n; k++) {
+    for (size_t k = 0; k < evaluation_fields.n; k++) {
+        if (k == HEAD_FIELDS) {
+            buf_add(out, SLICE(",\"evaluation_id\":"));
+            buf_add_json_string(out, e->head.id);
+        }
         if (evaluation_fields.rows[k].identity) {
             field_encode(&evaluation_fields.rows[k], e, out);
         }
     }
 }
 
-void encode_execution_id(const struct evaluation *e, size_t i, struct buf *out)
+void encode_execution_id(struct slice evaluation_id, uint32_t ordinal, struct buf *out)
 {
-    buf_add(out, e->head.id);
+    buf_add(out, evaluation_id);
     buf_add_char(out, '.');
-    buf_add_u64(out, e->hooks[i].ordinal);
+    buf_add_u64(out, ordinal);
+}
+
+static void begin_execution(struct slice evaluation_id, uint32_t ordinal, struct slice identity,
+                            struct buf *out)
+{
+    buf_add(out, SLICE("{\"type\":\"hook_execution\",\"schema\":"));
+    buf_add_u64(out, RECORD_SCHEMA);
+    buf_add(out, SLICE(",\"id\":\""));
+    encode_execution_id(evaluation_id, ordinal, out);
+    buf_add_char(out, '"');
+    buf_add(out, identity);
+}
+
+void encode_execution_row(struct slice evaluation_id, uint32_t ordinal, struct slice identity,
+                          struct slice json, struct buf *out)
+{
+    begin_execution(evaluation_id, ordinal, identity, out);
+    buf_add_char(out, ',');
+    buf_add(out, (struct slice){ .ptr = json.ptr + 1, .len = json.len - 1 });
 }
 
 void encode_hook_execution(const struct evaluation *e, size_t i, struct slice identity,
                            struct buf *out)
 {
-    buf_add(out, SLICE("{\"type\":\"hook_execution\",\"schema\":"));
-    buf_add_u64(out, RECORD_SCHEMA);
-    buf_add(out, SLICE(",\"id\":\""));
-    encode_execution_id(e, i, out);
-    buf_add_char(out, '"');
-    buf_add(out, identity);
-    add_members(&e->hooks[i], out);
+    const struct execution *x = &e->hooks[i];
+
+    if (slice_starts_with(x->json, SLICE("{\""))) {
+        encode_execution_row(e->head.id, x->ordinal, identity, x->json, out);
+        return;
+    }
+    begin_execution(e->head.id, x->ordinal, identity, out);
+    fields_encode(&execution_fields, x, out);
+    buf_add_char(out, '}');
 }
 
 void encode_tool_execution(const struct tool_execution *t, struct buf *out)

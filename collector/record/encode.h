@@ -31,5 +31,9 @@ void encode_identity(const struct evaluation *e, struct buf *out);
 void encode_hook_execution(const struct evaluation *e, size_t i, struct slice identity,
                            struct buf *out);
 
+/* The same of a hook's own object in the record, `json`. */
+void encode_execution_row(struct slice evaluation_id, uint32_t ordinal, struct slice identity,
+                          struct slice json, struct buf *out);
+
 /* The id of that row, as text: the evaluation's, a dot, the ordinal. */
-void encode_execution_id(const struct evaluation *e, size_t i, struct buf *out);
+void encode_execution_id(struct slice evaluation_id, uint32_t ordinal, struct buf *out);

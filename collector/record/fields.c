@@ -35,35 +35,41 @@ WORDS(cause)
 #define HAS(type, member) .has = offsetof(struct type, member)
 #define COUNT(rows) (sizeof(rows) / sizeof((rows)[0]))
 #define TABLE(name) const struct fields name = { .rows = name##_rows, .n = COUNT(name##_rows) }
-#define OUTLINE(name, list) \
-    const struct fields name = { .rows = (list), .n = COUNT(list), .outline = true }
+#define OUTLINE(part) .outline = OUTLINE_##part
 
-#define HEAD                                                     \
-    ROW(TEXT, record_head, id, .always = true, .outline = true), \
-        ROW(TEXT, record_head, collector, .outline = true),      \
-        AS("time", TIME, record_head, time_us, .always = true, .outline = true)
+#define RECORD(name, record) \
+    const struct fields name = { .rows = name##_rows, .n = COUNT(name##_rows), .type = (record) }
+
+#define HEAD                                                                                   \
+    AS("type", TYPE, any_record, type, OUTLINE(TYPE)), AS("schema", SCHEMA, any_record, type), \
+        ROW(TEXT, record_head, id, .always = true, OUTLINE(ID)),                               \
+        ROW(TEXT, record_head, collector, .identity = true, OUTLINE(COLLECTOR)),               \
+        AS("time", TIME, record_head, time_us, .always = true, .identity = true, OUTLINE(TIME))
+
+static const struct field head_fields_rows[] = { HEAD };
+TABLE(head_fields);
 
 static const struct field evaluation_fields_rows[] = {
     HEAD,
-    ROW(TEXT, evaluation, dispatch_id, .identity = true, .outline = true),
-    ROW(WORD, evaluation, source, .words = &record_source_words, .identity = true, .outline = true),
-    ROW(TEXT, evaluation, contract, .identity = true, .outline = true),
-    ROW(WORD, evaluation, chain, .words = &chain_kind_words, .identity = true, .outline = true),
+    ROW(TEXT, evaluation, dispatch_id, .identity = true),
+    ROW(WORD, evaluation, source, .words = &record_source_words, .identity = true),
+    ROW(TEXT, evaluation, contract, .identity = true),
+    ROW(WORD, evaluation, chain, .words = &chain_kind_words, .identity = true),
     ROW(I64, evaluation, duration_us, .always = true),
     ROW(I64, evaluation, queue_us, .always = true),
-    ROW(TEXT, evaluation, thread_id, .identity = true, .outline = true),
-    ROW(TEXT, evaluation, run_id, .identity = true, .outline = true),
-    ROW(TEXT, evaluation, call_id, .identity = true, .outline = true),
-    ROW(TEXT, evaluation, user_id, .identity = true, .outline = true),
-    ROW(TEXT, evaluation, agent_name, .identity = true, .outline = true),
-    ROW(TEXT, evaluation, task_id, .identity = true, .outline = true),
-    ROW(TEXT, evaluation, task_run_id, .identity = true, .outline = true),
-    ROW(TEXT, evaluation, execution_kind, .identity = true, .outline = true),
-    ROW(TEXT, evaluation, hook_event_type, .identity = true, .outline = true),
-    ROW(TEXT, evaluation, tool_name, .identity = true, .outline = true),
-    ROW(I64, evaluation, turn, HAS(evaluation, has_turn), .identity = true, .outline = true),
-    ROW(BOOL, evaluation, child, .always = true, .identity = true, .outline = true),
-    ROW(BOOL, evaluation, blocking, .always = true, .identity = true, .outline = true),
+    ROW(TEXT, evaluation, thread_id, .identity = true, OUTLINE(THREAD_ID)),
+    ROW(TEXT, evaluation, run_id, .identity = true),
+    ROW(TEXT, evaluation, call_id, .identity = true),
+    ROW(TEXT, evaluation, user_id, .identity = true, OUTLINE(USER_ID)),
+    ROW(TEXT, evaluation, agent_name, .identity = true),
+    ROW(TEXT, evaluation, task_id, .identity = true),
+    ROW(TEXT, evaluation, task_run_id, .identity = true, OUTLINE(TASK_RUN_ID)),
+    ROW(TEXT, evaluation, execution_kind, .identity = true),
+    ROW(TEXT, evaluation, hook_event_type, .identity = true),
+    ROW(TEXT, evaluation, tool_name, .identity = true),
+    ROW(I64, evaluation, turn, HAS(evaluation, has_turn), .identity = true),
+    ROW(BOOL, evaluation, child, .always = true, .identity = true),
+    ROW(BOOL, evaluation, blocking, .always = true, .identity = true),
     ROW(WORD, evaluation, final_decision, .words = &decision_words),
     ROW(REASON, evaluation, reason),
     AS("reason_chars", REASON_CHARS, evaluation, reason),
@@ -75,12 +81,13 @@ static const struct field evaluation_fields_rows[] = {
     ROW(U32, evaluation, agent_hooks_run, .always = true),
     ROW(U32, evaluation, user_global_hooks_run, .always = true),
     ROW(U32, evaluation, rejection_count, .always = true),
-    ROW(TEXT, evaluation, config_digest, .identity = true, .outline = true),
+    ROW(TEXT, evaluation, config_digest, .identity = true),
     ROW(PAYLOAD, evaluation, payload),
-    ROW(HOOKS, evaluation, hooks, .outline = true),
+    ROW(HOOKS, evaluation, hooks),
 };
-TABLE(evaluation_fields);
-OUTLINE(evaluation_outline_fields, evaluation_fields_rows);
+RECORD(evaluation_fields, RECORD_HOOK_EVALUATION);
+
+_Static_assert(COUNT(evaluation_fields_rows) <= 64, "a walk has a bit for each row");
 
 static const struct field payload_fields_rows[] = {
     ROW(U64, payload_facts, bytes, .always = true),
@@ -92,11 +99,11 @@ static const struct field payload_fields_rows[] = {
 TABLE(payload_fields);
 
 static const struct field execution_rows[] = {
-    ROW(U32, execution, ordinal, .always = true, .outline = true),
+    ROW(U32, execution, ordinal, .always = true, OUTLINE(ORDINAL)),
     ROW(TEXT, execution, hook_name),
     ROW(WORD, execution, hook_type, .words = &hook_type_words),
     ROW(WORD, execution, tier, .words = &tier_words),
-    ROW(WORD, execution, decision, .words = &decision_words, .outline = true),
+    ROW(WORD, execution, decision, .words = &decision_words, OUTLINE(DECISION)),
     ROW(WORD, execution, skip_reason, .words = &skip_reason_words),
     ROW(TEXT, execution, matcher),
     ROW(WORD, execution, matcher_mode, .words = &matcher_mode_words),
@@ -120,7 +127,6 @@ static const struct field execution_rows[] = {
 enum { SKIPPED_ROWS = 10 };
 const struct fields execution_fields = { .rows = execution_rows, .n = COUNT(execution_rows) };
 const struct fields execution_skipped_fields = { .rows = execution_rows, .n = SKIPPED_ROWS };
-OUTLINE(execution_outline_fields, execution_rows);
 
 static const struct field tool_execution_fields_rows[] = {
     HEAD,
@@ -128,7 +134,7 @@ static const struct field tool_execution_fields_rows[] = {
     ROW(WORD, tool_execution, source, .words = &record_source_words),
     ROW(TEXT, tool_execution, contract),
     ROW(WORD, tool_execution, phase, .words = &tool_phase_words),
-    ROW(TEXT, tool_execution, thread_id, .outline = true),
+    ROW(TEXT, tool_execution, thread_id, OUTLINE(THREAD_ID)),
     ROW(TEXT, tool_execution, call_id),
     ROW(TEXT, tool_execution, tool_name),
     ROW(TEXT, tool_execution, sub_agent_name),
@@ -138,8 +144,7 @@ static const struct field tool_execution_fields_rows[] = {
     ROW(TEXT, tool_execution, skills_loaded),
     ROW(TEXT, tool_execution, skill_source),
 };
-TABLE(tool_execution_fields);
-OUTLINE(tool_execution_outline_fields, tool_execution_fields_rows);
+RECORD(tool_execution_fields, RECORD_TOOL_EXECUTION);
 
 static const struct field hook_registry_fields_rows[] = {
     HEAD,
@@ -149,7 +154,7 @@ static const struct field hook_registry_fields_rows[] = {
     ROW(U32, hook_registry, parts, .always = true),
     ROW(ARRAY, hook_registry, hooks),
 };
-TABLE(hook_registry_fields);
+RECORD(hook_registry_fields, RECORD_HOOK_REGISTRY);
 
 static const struct field gap_fields_rows[] = {
     HEAD,
@@ -158,7 +163,7 @@ static const struct field gap_fields_rows[] = {
     AS("first_time", TIME, gap, first_us),
     AS("last_time", TIME, gap, last_us),
 };
-TABLE(gap_fields);
+RECORD(gap_fields, RECORD_GAP);
 
 static const struct field admin_fields_rows[] = {
     HEAD,
@@ -166,4 +171,4 @@ static const struct field admin_fields_rows[] = {
     ROW(TEXT, admin, actor),
     ROW(OBJECT, admin, details),
 };
-TABLE(admin_fields);
+RECORD(admin_fields, RECORD_ADMIN);

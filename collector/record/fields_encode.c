@@ -53,6 +53,8 @@ static bool is_set(const struct field *f, const void *record)
     case FIELD_REASON_CHARS:
     case FIELD_PAYLOAD:
     case FIELD_HOOKS:
+    case FIELD_TYPE:
+    case FIELD_SCHEMA:
         return false;
     case FIELD_TEXT:
     case FIELD_JSON:
@@ -147,6 +149,8 @@ void field_encode(const struct field *f, const void *record, struct buf *out)
     case FIELD_REASON_CHARS:
     case FIELD_PAYLOAD:
     case FIELD_HOOKS:
+    case FIELD_TYPE:
+    case FIELD_SCHEMA:
         break;
     case FIELD_WORD:
         put_word(out, f->words->name(u32_at(p)));

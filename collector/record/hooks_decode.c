@@ -36,53 +36,44 @@ static bool grow(struct evaluation *e, size_t *cap, struct arena *a, struct err 
     return true;
 }
 
-static bool decode_hook(const struct fields *f, struct json_value *item, struct arena *a,
-                        struct execution *x, struct err *err)
+static bool decode_hook(struct payload_reader *r, struct arena *a, struct execution *x,
+                        struct err *err)
 {
-    if (item->kind != JSON_KIND_OBJECT) {
-        return err_set(err, ERR_INVALID, "an object is expected");
-    }
-    if (!fields_decode(f, item, x, a, err)) {
+    const char *first = r->at;
+
+    if (!fields_decode(&execution_fields, r, x, a, err)) {
         return false;
     }
     restore_the_usual(x);
-    x->json = item->raw;
+    x->json = (struct slice){ .ptr = first, .len = (size_t)(r->at - first) };
     return true;
 }
 
-bool hooks_decode(struct json_value *array, struct evaluation *e, bool outline, struct arena *a,
-                  struct err *err)
+bool hooks_decode(struct payload_reader *r, struct evaluation *e, struct arena *a, struct err *err)
 {
-    const struct fields *f = outline ? &execution_outline_fields : &execution_fields;
-    struct payload_iter it = payload_iter(*array);
-    struct json_value item;
     size_t cap = 0;
 
-    if (array->kind != JSON_KIND_ARRAY) {
-        return err_set(err, ERR_INVALID, "hooks: a list is expected");
+    if (!payload_enter(r, JSON_KIND_ARRAY)) {
+        return !r->failed && err_set(err, ERR_INVALID, "hooks: a list is expected");
     }
     if (!grow(e, &cap, a, err)) {
         return false;
     }
-    while (payload_next_open(&it, NULL, &item)) {
+    while (payload_item(r)) {
         if (e->n_hooks == cap && !grow(e, &cap, a, err)) {
             return false;
         }
-        if (!decode_hook(f, &item, a, &e->hooks[e->n_hooks], err)) {
-            return err_wrap(err, "hooks[%zu]", e->n_hooks);
+        if (!decode_hook(r, a, &e->hooks[e->n_hooks], err)) {
+            return !r->failed && err_wrap(err, "hooks[%zu]", e->n_hooks);
         }
         e->n_hooks++;
-        payload_pass(&it, item);
     }
-    array->raw.len = payload_walked(*array, &it);
-    return true;
+    return !r->failed;
 }
 
-bool payload_facts_decode(struct json_value *object, struct payload_facts *ret, struct arena *a,
+bool payload_facts_decode(struct payload_reader *r, struct payload_facts *ret, struct arena *a,
                           struct err *err)
 {
-    if (object->kind != JSON_KIND_OBJECT) {
-        return err_set(err, ERR_INVALID, "payload: an object is expected");
-    }
-    return fields_decode(&payload_fields, object, ret, a, err) || err_wrap(err, "payload");
+    return fields_decode(&payload_fields, r, ret, a, err) ||
+           (!r->failed && err_wrap(err, "payload"));
 }

@@ -119,30 +119,11 @@ size_t payload_value_length(struct slice s)
     return s.ptr[0] == '{' || s.ptr[0] == '[' ? container_length(s) : word_length(s);
 }
 
-static enum json_kind kind_of(char first)
-{
-    switch (first) {
-    case '"':
-        return JSON_KIND_STRING;
-    case '{':
-        return JSON_KIND_OBJECT;
-    case '[':
-        return JSON_KIND_ARRAY;
-    case 'n':
-        return JSON_KIND_NULL;
-    case 't':
-        return JSON_KIND_TRUE;
-    case 'f':
-        return JSON_KIND_FALSE;
-    default:
-        return JSON_KIND_NUMBER;
-    }
-}
-
 struct json_value payload_value(struct slice raw)
 {
     return (struct json_value){ .raw = raw,
-                                .kind = raw.len > 0 ? kind_of(raw.ptr[0]) : JSON_KIND_NONE };
+                                .kind =
+                                    raw.len > 0 ? payload_kind_of(raw.ptr[0]) : JSON_KIND_NONE };
 }
 
 struct payload_iter payload_iter(struct json_value container)
@@ -168,83 +149,27 @@ static struct slice take_key(struct payload_iter *it)
     return key;
 }
 
-/* A bracket that stands behind a value closes a container whose length was not known. */
-static bool at_end(const struct payload_iter *it)
+bool payload_next(struct payload_iter *it, struct slice *ret_key, struct json_value *ret_value)
 {
-    return it->rest.len == 0 || it->rest.ptr[0] == '}' || it->rest.ptr[0] == ']';
-}
-
-static bool is_container(enum json_kind kind)
-{
-    return kind == JSON_KIND_OBJECT || kind == JSON_KIND_ARRAY;
-}
-
-/* The value at the start of it->rest; a container is left open. */
-static struct json_value open_value(const struct payload_iter *it)
-{
-    struct json_value v = payload_value(it->rest);
-
-    if (!is_container(v.kind)) {
-        payload_close(&v);
-    }
-    return v;
-}
-
-bool payload_next_open(struct payload_iter *it, struct slice *ret_key, struct json_value *ret_value)
-{
-    if (at_end(it)) {
-        return false;
-    }
-
     struct slice key = { 0 };
 
+    if (it->rest.len == 0) {
+        return false;
+    }
     if (it->object) {
         key = take_key(it);
     }
     if (ret_key) {
         *ret_key = key;
     }
-    *ret_value = open_value(it);
-    return true;
-}
 
-bool payload_next_is(struct payload_iter *it, struct slice lead, struct json_value *ret_value)
-{
-    if (!it->object || it->rest.len < lead.len || memcmp(it->rest.ptr, lead.ptr, lead.len) != 0) {
-        return false;
+    struct slice raw = { .ptr = it->rest.ptr, .len = payload_value_length(it->rest) };
+
+    *ret_value = payload_value(raw);
+    it->rest = payload_skip_blanks(payload_skip(it->rest, raw.len));
+    if (it->rest.len > 0) {
+        it->rest = payload_skip_blanks(payload_skip(it->rest, 1)); /* the comma */
     }
-    it->rest = payload_skip_blanks(payload_skip(it->rest, lead.len));
-    *ret_value = open_value(it);
-    return true;
-}
-
-void payload_close(struct json_value *v)
-{
-    v->raw.len = payload_value_length(v->raw);
-}
-
-void payload_pass(struct payload_iter *it, struct json_value v)
-{
-    it->rest = payload_skip_blanks(payload_skip(it->rest, v.raw.len));
-    if (!at_end(it)) {
-        it->rest = payload_skip_blanks(payload_skip(it->rest, 1));
-    }
-}
-
-size_t payload_walked(struct json_value container, const struct payload_iter *it)
-{
-    return (size_t)(it->rest.ptr - container.raw.ptr) + 1;
-}
-
-bool payload_next(struct payload_iter *it, struct slice *ret_key, struct json_value *ret_value)
-{
-    if (!payload_next_open(it, ret_key, ret_value)) {
-        return false;
-    }
-    if (is_container(ret_value->kind)) {
-        payload_close(ret_value);
-    }
-    payload_pass(it, *ret_value);
     return true;
 }
 

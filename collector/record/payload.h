@@ -3,8 +3,9 @@
  *
  * A host's payload and a hook's result are read where they lie: numbers keep
  * their digits, duplicate keys stay, a lone surrogate passes through. Validate
- * once with payload_check(), then walk slices of the same bytes. Of a key that
- * stands twice the first occurrence counts. Pure; safe from any thread.
+ * once with payload_check(), then walk slices of the same bytes; or do both at once with
+ * payload_reader.h. Of a key that stands twice the first occurrence counts. Pure; safe from
+ * any thread.
  */
 #pragma once
 
@@ -50,25 +51,6 @@ struct payload_iter {
 struct payload_iter payload_iter(struct json_value container);
 /* False at the end. ret_key (raw, with its quotes) is empty for an array; may be NULL. */
 bool payload_next(struct payload_iter *it, struct slice *ret_key, struct json_value *ret_value);
-
-/*
- * As payload_next(), for a walk that looks at every byte once: a container is not
- * measured first. Its raw reaches beyond its end, and payload_iter() walks it all the
- * same. Whoever walked to the end of it knows the length; else payload_close() finds
- * it. With that in v.raw, payload_pass() goes on behind the value.
- */
-bool payload_next_open(struct payload_iter *it, struct slice *ret_key,
-                       struct json_value *ret_value);
-/*
- * The same where the next member's name is expected: false, and nothing moved, unless the
- * text goes on with `lead`, a name in its quotes and a colon.
- */
-bool payload_next_is(struct payload_iter *it, struct slice lead, struct json_value *ret_value);
-void payload_close(struct json_value *v);
-void payload_pass(struct payload_iter *it, struct json_value v);
-
-/* A container's length, from a walk of it that has come to its end. */
-size_t payload_walked(struct json_value container, const struct payload_iter *it);
 
 /*
  * The characters of a string value (or of a raw key). A lone surrogate and a NUL

@@ -6,6 +6,21 @@
 
 #include "collector/record/payload.h"
 
+/* The kind of value that begins so; NONE: none does. */
+static inline enum json_kind payload_kind_of(char first)
+{
+    static const unsigned char kinds[256] = {
+        ['"'] = JSON_KIND_STRING, ['{'] = JSON_KIND_OBJECT, ['['] = JSON_KIND_ARRAY,
+        ['n'] = JSON_KIND_NULL,   ['t'] = JSON_KIND_TRUE,   ['f'] = JSON_KIND_FALSE,
+        ['-'] = JSON_KIND_NUMBER, ['0'] = JSON_KIND_NUMBER, ['1'] = JSON_KIND_NUMBER,
+        ['2'] = JSON_KIND_NUMBER, ['3'] = JSON_KIND_NUMBER, ['4'] = JSON_KIND_NUMBER,
+        ['5'] = JSON_KIND_NUMBER, ['6'] = JSON_KIND_NUMBER, ['7'] = JSON_KIND_NUMBER,
+        ['8'] = JSON_KIND_NUMBER, ['9'] = JSON_KIND_NUMBER,
+    };
+
+    return (enum json_kind)kinds[(unsigned char)first];
+}
+
 /* The value whose text is raw; its first byte tells the kind. */
 struct json_value payload_value(struct slice raw);
 

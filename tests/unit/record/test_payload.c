@@ -362,79 +362,6 @@ static void iteration_sees_every_value_in_order(void **state)
     }
 }
 
-/* All that is in an open container, closed at its end; odd items are passed by their length. */
-static void walk_open(struct json_value *container, struct buf *out)
-{
-    struct payload_iter it = payload_iter(*container);
-    struct json_value value;
-    struct slice key;
-
-    for (size_t i = 0; payload_next_open(&it, &key, &value); i++) {
-        bool nested = value.kind == JSON_KIND_OBJECT || value.kind == JSON_KIND_ARRAY;
-
-        if (nested && i % 2 == 0) {
-            walk_open(&value, out);
-        } else {
-            payload_close(&value);
-        }
-        buf_addf(out, "%.*s=%.*s|", SLICE_ARG(key), SLICE_ARG(value.raw));
-        payload_pass(&it, value);
-    }
-    container->raw.len = payload_walked(*container, &it);
-}
-
-static void a_member_is_taken_where_its_name_is_the_next_one(void **state)
-{
-    (void)state;
-    struct slice text = SLICE("{ \"a\": 1 , \"ab\":{\"a\":2}}");
-    struct json_value value;
-    struct err err;
-
-    assert_true(payload_check(text, &value, &err));
-
-    struct payload_iter it = payload_iter(value);
-
-    assert_false(payload_next_is(&it, SLICE("\"ab\":"), &value));
-    assert_true(payload_next_is(&it, SLICE("\"a\":"), &value));
-    assert_true(slice_equal(value.raw, SLICE("1")));
-    payload_pass(&it, value);
-    assert_false(payload_next_is(&it, SLICE("\"a\":"), &value));
-    assert_true(payload_next_is(&it, SLICE("\"ab\":"), &value));
-    payload_close(&value);
-    assert_true(slice_equal(value.raw, SLICE("{\"a\":2}")));
-    payload_pass(&it, value);
-    assert_false(payload_next_is(&it, SLICE("\"a\":"), &value));
-}
-
-static void an_open_walk_finds_the_end_of_each_container(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *text;
-        const char *expected;
-    } cases[] = {
-        { "{}", "" },
-        { "[ ]", "" },
-        { "[[],[[1]]]", "=[]|=[[1]]|" },
-        { "{\"a\":{\"b\":[1,2]},\"c\":[{}],\"d\":3}",
-          "=1|=2|\"b\"=[1,2]|\"a\"={\"b\":[1,2]}|\"c\"=[{}]|\"d\"=3|" },
-        { " { \"a\" : [ \"]}\" , 1 ] , \"b\" : 2 } ", "=\"]}\"|=1|\"a\"=[ \"]}\" , 1 ]|\"b\"=2|" },
-        { "[{\"x\":\"\\\"]\"}, {\"y\":[]}, [ {} ] ]",
-          "\"x\"=\"\\\"]\"|={\"x\":\"\\\"]\"}|={\"y\":[]}|={}|=[ {} ]|" },
-    };
-
-    for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        CLEANUP(buf_done) struct buf out;
-        struct json_value v = checked(cases[i].text);
-        size_t len = v.raw.len;
-
-        buf_init(&out, 1024);
-        walk_open(&v, &out);
-        assert_string_equal(buf_cstr(&out), cases[i].expected);
-        assert_int_equal(v.raw.len, len);
-    }
-}
-
 static void iteration_does_not_need_the_key(void **state)
 {
     (void)state;
@@ -614,8 +541,6 @@ int main(void)
         cmocka_unit_test(get_finds_the_first_member_of_a_name),
         cmocka_unit_test(get_in_what_is_no_object_finds_nothing),
         cmocka_unit_test(iteration_sees_every_value_in_order),
-        cmocka_unit_test(a_member_is_taken_where_its_name_is_the_next_one),
-        cmocka_unit_test(an_open_walk_finds_the_end_of_each_container),
         cmocka_unit_test(iteration_does_not_need_the_key),
         cmocka_unit_test(a_string_is_read_with_its_escapes_resolved),
         cmocka_unit_test(a_string_without_escapes_is_not_copied),

@@ -11,7 +11,7 @@ static struct kafka_entry *send_one(struct kafka_flight *f, uint64_t seq)
     struct kafka_entry *e = kafka_flight_enter(f, seq, &sends);
 
     assert_true(sends);
-    e->pending++;
+    kafka_entry_sent(e);
     return e;
 }
 
@@ -54,7 +54,9 @@ static void a_forgotten_entry_serves_another_record(void **state)
     struct kafka_entry *first = send_one(f, 1);
 
     kafka_entry_answered(first, RD_KAFKA_RESP_ERR_INVALID_MSG);
+    assert_int_equal(f->failed, 1);
     kafka_flight_forget(f, 1);
+    assert_int_equal(f->failed, 0);
     assert_null(f->first);
     assert_null(f->last);
     assert_true(kafka_flight_wants(f, 1));
