@@ -176,26 +176,53 @@ static bool check_evaluation(const struct evaluation *e, struct err *err)
            require(e->hook_event_type, "hook_event_type", err) && check_hooks(e, err);
 }
 
-/* Counts that the host left out, from its list. */
-static void count_hooks(struct evaluation *e)
+/* What a list tells of the counts; a hook of another loop is listed, and not configured. */
+static void count_listed(const struct evaluation *e, struct evaluation *ret)
 {
     uint32_t *const of_tier[TIER_COUNT] = {
-        [TIER_SYSTEM] = &e->system_hooks_run,
-        [TIER_AGENT] = &e->agent_hooks_run,
-        [TIER_USER_GLOBAL] = &e->user_global_hooks_run,
+        [TIER_SYSTEM] = &ret->system_hooks_run,
+        [TIER_AGENT] = &ret->agent_hooks_run,
+        [TIER_USER_GLOBAL] = &ret->user_global_hooks_run,
     };
 
-    if (e->hooks_run > 0) {
-        return;
-    }
+    ret->hooks_configured = e->hooks_unlisted;
     for (size_t i = 0; i < e->n_hooks; i++) {
-        uint32_t *tier = of_tier[e->hooks[i].tier];
+        const struct execution *x = &e->hooks[i];
+        uint32_t *tier = of_tier[x->tier];
 
-        if (e->hooks[i].decision != DECISION_SKIPPED) {
-            e->hooks_run++;
-            *(tier ? tier : &e->user_global_hooks_run) += 1;
+        if (x->decision == DECISION_SKIPPED) {
+            ret->hooks_configured += x->skip_reason == SKIP_SCOPE ? 0 : 1;
+            continue;
         }
+        ret->hooks_configured++;
+        ret->hooks_run++;
+        *(tier ? tier : &ret->user_global_hooks_run) += 1;
+        ret->rejection_count += x->decision == DECISION_REJECT ? 1 : 0;
     }
+}
+
+/* The counts that the host left out: from its list, which need not have all that ran. */
+static bool complete_counts(struct evaluation *e, struct err *err)
+{
+    struct evaluation listed = { 0 };
+
+    count_listed(e, &listed);
+    if (e->hooks_run == 0) {
+        e->hooks_run = listed.hooks_run;
+        e->system_hooks_run = listed.system_hooks_run;
+        e->agent_hooks_run = listed.agent_hooks_run;
+        e->user_global_hooks_run = listed.user_global_hooks_run;
+    }
+    if (e->rejection_count == 0) {
+        e->rejection_count = listed.rejection_count;
+    }
+    if (e->hooks_configured == 0) {
+        e->hooks_configured =
+            listed.hooks_configured > e->hooks_run ? listed.hooks_configured : e->hooks_run;
+    }
+    return e->hooks_configured >= e->hooks_run
+               ? true
+               : err_set(err, ERR_INVALID, "hooks_configured: is less than hooks_run");
 }
 
 /* ---- Redaction -------------------------------------------------------------- */
@@ -296,10 +323,9 @@ static bool read_evaluation(struct slice json, const char *collector, struct are
 
     if (!decode_evaluation(json, a, &e, err) || !check_head(&e.head, collector, err) ||
         !check_evaluation(&e, err) || !redact_fields(&evaluation_fields, &e, a, &erased, err) ||
-        !redact_fields(&payload_fields, &e.payload, a, &erased, err)) {
+        !redact_fields(&payload_fields, &e.payload, a, &erased, err) || !complete_counts(&e, err)) {
         return false;
     }
-    count_hooks(&e);
     for (size_t i = 0; i < e.n_hooks; i++) {
         if (!redact_fields(&execution_fields, &e.hooks[i], a, &erased, err)) {
             return false;

@@ -3,8 +3,10 @@
  *
  * A host may send `tool_execution` and `hook_evaluation`. `id`, `collector`,
  * `time`, `schema` and `source` are filled in where they are absent; `source`
- * is "host". A key that the record does not have is refused, so that a
- * misspelt one is not lost in silence. Pure but for ids and the clock.
+ * is "host". Counts that are absent, or 0, are those of its list of hooks; no
+ * record has fewer hooks configured than run. A key that the record does not
+ * have is refused, so that a misspelt one is not lost in silence. Pure but for
+ * ids and the clock.
  */
 #pragma once
 

@@ -136,6 +136,46 @@ static void secrets_are_taken_out(void **state)
     }
 }
 
+static void counts_that_a_host_left_out_are_those_of_its_list(void **state)
+{
+#define RAN(decision, tier) \
+    "{\"hook_name\":\"h\",\"decision\":\"" decision "\",\"tier\":\"" tier "\"}"
+#define SKIPPED(why) "{\"hook_name\":\"h\",\"decision\":\"skipped\",\"skip_reason\":\"" why "\"}"
+#define LIST                                                                   \
+    ",\"hooks\":[" RAN("reject", "system") "," RAN("reject", "agent") "," RAN( \
+        "pass", "agent") "," RAN("deny",                                       \
+                                 "user-global") "," SKIPPED("matcher") "," SKIPPED("scope") "]"
+    static const struct {
+        const char *line;
+        uint32_t configured, run, system, agent, user, rejections;
+    } cases[] = {
+        { PASSED "}", 0, 0, 0, 0, 0, 0 },
+        { PASSED LIST "}", 5, 4, 1, 2, 1, 2 },
+        { PASSED LIST ",\"hooks_unlisted\":3}", 8, 4, 1, 2, 1, 2 },
+        { PASSED ",\"hooks\":[{\"hook_name\":\"h\",\"decision\":\"pass\"}]}", 1, 1, 0, 0, 1, 0 },
+        { PASSED ",\"hooks_run\":9}", 9, 9, 0, 0, 0, 0 },
+        { PASSED LIST ",\"hooks_run\":9}", 9, 9, 0, 0, 0, 2 },
+        { PASSED LIST ",\"hooks_configured\":7}", 7, 4, 1, 2, 1, 2 },
+        { PASSED LIST ",\"rejection_count\":3}", 5, 4, 1, 2, 1, 3 },
+        { PASSED LIST ",\"hooks_configured\":12,\"hooks_run\":11,\"system_hooks_run\":10,"
+                      "\"agent_hooks_run\":1,\"rejection_count\":8}",
+          12, 11, 10, 1, 0, 8 },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct evaluation e;
+
+        assert_true(reads(cases[i].line));
+        assert_true(decode_evaluation(buf_slice(&record), &arena, &e, &err));
+        if (e.hooks_configured != cases[i].configured || e.hooks_run != cases[i].run ||
+            e.system_hooks_run != cases[i].system || e.agent_hooks_run != cases[i].agent ||
+            e.user_global_hooks_run != cases[i].user || e.rejection_count != cases[i].rejections) {
+            fail_msg("%s\nbecame %s", cases[i].line, buf_cstr(&record));
+        }
+    }
+}
+
 static void a_line_that_is_no_record_of_a_host_is_refused_by_its_key(void **state)
 {
 #define TOOL \
@@ -171,6 +211,12 @@ static void a_line_that_is_no_record_of_a_host_is_refused_by_its_key(void **stat
         { EVALUATION ",\"final_decision\":\"pass\",\"hooks\":[{}]}", "hooks[0].hook_name: " },
         { EVALUATION ",\"final_decision\":\"pass\",\"hooks\":[{\"hook_name\":\"h\"}]}",
           "hooks[0].decision: " },
+        { EVALUATION ",\"final_decision\":\"pass\",\"hooks_configured\":1,\"hooks_run\":2}",
+          "hooks_configured: is less than hooks_run" },
+        { EVALUATION ",\"final_decision\":\"pass\",\"hooks_configured\":1,\"hooks\":["
+                     "{\"hook_name\":\"h\",\"decision\":\"pass\"},"
+                     "{\"hook_name\":\"i\",\"decision\":\"pass\"}]}",
+          "hooks_configured: is less than hooks_run" },
     };
 
     (void)state;
@@ -204,6 +250,7 @@ int main(void)
         FRESH(what_the_host_says_of_itself_stays),
         FRESH(the_first_moment_of_1970_is_a_time),
         FRESH(secrets_are_taken_out),
+        FRESH(counts_that_a_host_left_out_are_those_of_its_list),
         FRESH(a_line_that_is_no_record_of_a_host_is_refused_by_its_key),
         FRESH(a_record_over_the_limit_is_refused),
     };
