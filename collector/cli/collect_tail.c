@@ -293,9 +293,10 @@ const struct cli_command tail_command = {
     "tail",
     run,
     "[-f] [-n LINES] [--thread THREAD]",
-    "The newest records of all journals, oldest first; -f (--follow) goes on with those that\n"
-    "come. -n (--lines) says how many of the past, 10 by default. --thread shows one thread's\n"
-    "alone. --json prints each record as it is in the journal, one a line.\n"
+    "The newest records of this machine's journals, oldest first: it asks no store, and shows\n"
+    "what no sink has yet. -f (--follow) goes on with those that come. -n (--lines) says how\n"
+    "many of the past, 10 by default. --thread shows one thread's alone. --json prints each\n"
+    "record as it is in the journal, one a line.\n"
     "\n"
     "Exit codes: 0 printed; 3 a journal cannot be read; the others are printed all the same.",
 };

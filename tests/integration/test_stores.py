@@ -65,7 +65,7 @@ def ask(plant, store, *words):
     ("trace", THREAD), ("trace", "--json", THREAD), ("trace", "--json", THREAD, "--limit", "3"),
     ("why", "guard", "--thread", THREAD), ("why", "--json", "asker", "--call", "call-Bash"),
     ("why", "--json", "guard", "--thread", THREAD, "--tool", "Read"),
-    ("why", "nobody", "--thread", THREAD), ("tail", "--json"), ("trace", "no-such-thread"),
+    ("why", "nobody", "--thread", THREAD), ("trace", "no-such-thread"),
 ])
 def test_both_stores_give_the_same_bytes(session, words):
     sqlite, postgres = (ask(session, store, *words) for store in ("sqlite", "postgres"))
