@@ -1,7 +1,6 @@
 #include "sinks/feed.h"
 
 #include <assert.h>
-#include <inttypes.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +10,7 @@
 #include "collector/base/mem.h"
 #include "collector/journal/reader.h"
 #include "collector/record/record.h"
+#include "sinks/rejoin.h"
 
 enum {
     LIST_EVERY_MS = 1000,   /* a journal that appears is seen within this */
@@ -25,7 +25,7 @@ struct seat {
     bool ended;                    /* nothing more will come, and all was given */
     bool listed;                   /* it was there when the folder was last read */
     bool pending;                  /* `frame` was read, and is the next to be given */
-    bool troubled;                 /* it could not be read, and that was logged */
+    struct sink_position at;       /* where the sink stood when it was placed */
     uint64_t next;                 /* settled up to next - 1 */
     uint64_t read;                 /* frames up to read - 1 were given, or told as lost */
     uint64_t damaged_from;         /* 0: no damage stands before the next frame */
@@ -33,6 +33,7 @@ struct seat {
     int64_t retry_ms;              /* monotonic: do not open it before */
     struct journal_reader *reader; /* owned; NULL while closed */
     struct journal_frame frame;
+    struct err trouble; /* why it cannot be read, and that was logged; ERR_NONE: it can */
 };
 
 struct feed {
@@ -173,32 +174,13 @@ static void skip_retired(struct feed *f, struct seat *seat, uint64_t first)
 
 static void trouble(struct feed *f, struct seat *seat, const struct err *err)
 {
-    if (!seat->troubled) {
+    if (seat->trouble.code == ERR_NONE) {
         log_error("journal cannot be read, will retry", log_str("sink", f->o.sink),
                   log_str("journal", seat->info.id.text), log_str("err", err->text));
     }
-    seat->troubled = true;
+    seat->trouble = *err;
     seat->retry_ms = clock_mono_ms() + REOPEN_EVERY_MS;
     close_seat(seat);
-}
-
-/*
- * No sink is given what is not durable. One that has more has it of a later state of this
- * folder, whose numbers this one is about to give away a second time.
- */
-static bool sink_is_ahead(const struct seat *seat, struct err *err)
-{
-    uint64_t durable = journal_reader_durable(seat->reader);
-
-    if (durable == UINT64_MAX || seat->read <= durable + 1) {
-        return false;
-    }
-    (void)err_set(err, ERR_INVALID,
-                  "it ends at %" PRIu64 ", and the sink has it up to %" PRIu64
-                  ": the state folder is an older copy. Stop hooktrail and move "
-                  "journals/%s/%s out of it: a new journal begins",
-                  durable, seat->read - 1, seat->info.role, seat->info.id.text);
-    return true;
 }
 
 static bool open_seat(struct feed *f, struct seat *seat)
@@ -211,12 +193,8 @@ static bool open_seat(struct feed *f, struct seat *seat)
     if (seat->ended || clock_mono_ms() < seat->retry_ms) {
         return false;
     }
-    if (!journal_reader_open(seat->info.dir, seat->read, &seat->reader, &err)) {
+    if (!rejoin_open(&seat->info, &seat->at, seat->read, &seat->reader, &err)) {
         seat->reader = NULL;
-        trouble(f, seat, &err);
-        return false;
-    }
-    if (sink_is_ahead(seat, &err)) {
         trouble(f, seat, &err);
         return false;
     }
@@ -229,10 +207,14 @@ static bool read_frame(struct feed *f, struct seat *seat)
     struct err err;
 
     while (!seat->pending && open_seat(f, seat)) {
-        switch (journal_reader_next(seat->reader, &seat->frame, &err)) {
+        enum journal_read got = journal_reader_next(seat->reader, &seat->frame, &err);
+
+        if (got != JOURNAL_READ_ERROR) {
+            seat->trouble.code = ERR_NONE;
+        }
+        switch (got) {
         case JOURNAL_READ_FRAME:
             seat->pending = true;
-            seat->troubled = false;
             break;
         case JOURNAL_READ_WAIT:
             return false;
@@ -292,12 +274,13 @@ static bool place(struct feed *f, struct seat *seat, struct err *err)
     if (seat->placed) {
         return true;
     }
-    if (!f->base.position(f->base.position_ctx, id_slice(&seat->info.id), &seat->next, err)) {
+    if (!f->base.position(f->base.position_ctx, id_slice(&seat->info.id), &seat->at, err)) {
         return false;
     }
     if (f->base.told && seat->told == 0) {
         seat->told = f->base.told(f->base.position_ctx, id_slice(&seat->info.id));
     }
+    seat->next = seat->at.next;
     seat->read = seat->next;
     seat->placed = true;
     return true;
@@ -333,6 +316,17 @@ static bool is_lull(const struct feed *f, size_t at)
     return at <= f->last;
 }
 
+/* Of several journals that cannot be read, the oldest speaks. */
+static void note_unread(struct feed *f)
+{
+    f->base.unread.code = ERR_NONE;
+    for (size_t i = f->n; i > 0; i--) {
+        if (f->seats[i - 1]->trouble.code != ERR_NONE) {
+            f->base.unread = f->seats[i - 1]->trouble;
+        }
+    }
+}
+
 static enum source_read feed_next(struct source *s, struct span *ret, struct err *err)
 {
     struct feed *f = from_source(s);
@@ -350,13 +344,11 @@ static enum source_read feed_next(struct source *s, struct span *ret, struct err
             f->base.lull = is_lull(f, at);
             f->last = at;
             f->turn = at + 1;
+            note_unread(f);
             return SOURCE_SPAN;
         }
     }
-    f->base.unread = false;
-    for (size_t i = 0; i < f->n; i++) {
-        f->base.unread |= f->seats[i]->troubled;
-    }
+    note_unread(f);
     return SOURCE_WAIT;
 }
 

@@ -4,9 +4,8 @@
  * Every journal under STATE/journals is followed, those that appear later too,
  * in turns, so that a busy one does not hold up the others. What cannot be
  * delivered (retired before this sink had it, damaged) is told once, and the
- * span that follows it moves the position past it. A journal that ends before where
- * the sink stands is an older copy of itself: it is told, and gives nothing. Memory:
- * one batch.
+ * span that follows it moves the position past it. A journal that is an older copy of what the
+ * sink knows (rejoin.h) is told, and gives nothing. Memory: one batch.
  */
 #pragma once
 

@@ -7,6 +7,7 @@
 #include "collector/base/clock.h"
 #include "collector/base/mem.h"
 #include "sinks/kafka.h"
+#include "sinks/kafka_position.h"
 #include "sinks/kafka_producer.h"
 
 /*
@@ -103,7 +104,7 @@ static bool exact_open(const struct sink_config *cfg, struct sink **ret_sink, st
     return true;
 }
 
-static bool exact_position(struct sink *s, struct slice journal, uint64_t *ret_next,
+static bool exact_position(struct sink *s, struct slice journal, struct sink_position *ret,
                            struct err *err)
 {
     struct kafka_producer *p = producer_of(from_sink(s), journal);
@@ -114,7 +115,7 @@ static bool exact_position(struct sink *s, struct slice journal, uint64_t *ret_n
     if (need_open(p, err) != SINK_OK) {
         return false;
     }
-    *ret_next = p->next;
+    *ret = p->at;
     return true;
 }
 
@@ -196,12 +197,16 @@ static enum sink_result send_records(struct sink_kafka_exact *k, struct kafka_pr
 static enum sink_result send_position(struct kafka_producer *p, const struct span *span,
                                       struct err *err)
 {
-    char value[24];
-    int n = snprintf(value, sizeof(value), "%" PRIu64, span->to + 1);
+    char value[KAFKA_POSITION_SIZE];
+    struct sink_position then = p->at;
+
+    sink_position_move(&then, span);
+
+    size_t n = kafka_position_format(&then, value);
     rd_kafka_resp_err_t code = rd_kafka_producev(
         p->client.rk, RD_KAFKA_V_RKT(p->client.positions), RD_KAFKA_V_PARTITION(0),
         RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY), RD_KAFKA_V_KEY(p->journal, strlen(p->journal)),
-        RD_KAFKA_V_VALUE(value, (size_t)n), RD_KAFKA_V_END);
+        RD_KAFKA_V_VALUE(value, n), RD_KAFKA_V_END);
 
     if (code) {
         (void)kafka_client_fail(&p->client, code, "kafka: position", err);
@@ -240,7 +245,9 @@ static enum sink_result refused(struct kafka_producer *p, rd_kafka_error_t *erro
 static enum sink_result committed(struct kafka_producer *p, const struct span *span)
 {
     p->in_doubt = false;
-    p->next = span->late ? p->next : span->to + 1;
+    if (!span->late) {
+        sink_position_move(&p->at, span);
+    }
     kafka_ends_flush(&p->owner->ends, false);
     return SINK_OK;
 }
@@ -338,11 +345,11 @@ static enum sink_result deliver(struct sink_kafka_exact *k, struct kafka_produce
         (void)err_set(err, ERR_AGAIN, "kafka: a commit is in doubt, its position is read anew");
         return SINK_DOWN;
     }
-    if (!span->late && span->from != p->next) {
+    if (!span->late && span->from != p->at.next) {
         (void)err_set(err, ERR_AGAIN,
                       "kafka: the position of journal %" SLICE_FMT " is %" PRIu64 ", not %" PRIu64
                       "; going on from there",
-                      SLICE_ARG(span->journal), p->next, span->from);
+                      SLICE_ARG(span->journal), p->at.next, span->from);
         return SINK_DOWN;
     }
     return transact(k, p, span, deadline_ms, err);

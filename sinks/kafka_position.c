@@ -1,5 +1,6 @@
 #include "sinks/kafka_position.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 
 #include "collector/base/clock.h"
@@ -18,7 +19,7 @@ struct reading {
     char name[256];          /* its name */
     struct slice journal;    /* whose values are wanted */
     int64_t deadline_ms;     /* monotonic */
-    uint64_t next;           /* the last value; 0: none */
+    struct sink_position at; /* the last value; all 0: none */
     int64_t end;             /* what could be read ends there */
 };
 
@@ -27,6 +28,33 @@ enum { PARTITION = 0 };
 void kafka_position_topic(const struct kafka_settings *set, char *ret_name, size_t size)
 {
     (void)snprintf(ret_name, size, "%s.positions", set->topic_prefix);
+}
+
+size_t kafka_position_format(const struct sink_position *at, char ret[KAFKA_POSITION_SIZE])
+{
+    char leaf[DIGEST_HEX_SIZE];
+    int n;
+
+    if (at->last == 0) {
+        return (size_t)snprintf(ret, KAFKA_POSITION_SIZE, "%" PRIu64, at->next);
+    }
+    digest_hex(&at->leaf, leaf);
+    n = snprintf(ret, KAFKA_POSITION_SIZE, "%" PRIu64 " %" PRIu64 " %s", at->next, at->last, leaf);
+    return (size_t)n;
+}
+
+bool kafka_position_parse(struct slice value, struct sink_position *ret)
+{
+    struct slice next;
+    struct slice last;
+    struct slice rest;
+
+    *ret = (struct sink_position){ 0 };
+    if (!slice_cut(value, ' ', &next, &rest)) {
+        return slice_to_u64(value, &ret->next);
+    }
+    return slice_to_u64(next, &ret->next) && slice_cut(rest, ' ', &last, &rest) &&
+           slice_to_u64(last, &ret->last) && digest_from_hex(rest, &ret->leaf);
 }
 
 static void end_reading(struct reading *r)
@@ -95,9 +123,10 @@ static bool take(struct reading *r, const rd_kafka_message_t *m, struct err *err
     struct slice key = { .ptr = m->key, .len = m->key_len };
     struct slice value = { .ptr = m->payload, .len = m->len };
 
-    if (slice_equal(key, r->journal) && !slice_to_u64(value, &r->next)) {
+    if (slice_equal(key, r->journal) && !kafka_position_parse(value, &r->at)) {
         return err_set(err, ERR_CORRUPT,
-                       "kafka: the position of journal %" SLICE_FMT " is no number",
+                       "kafka: the position of journal %" SLICE_FMT
+                       " is none that this program knows",
                        SLICE_ARG(r->journal));
     }
     return true;
@@ -150,7 +179,7 @@ static bool find_hidden(const struct kafka_settings *set, struct slice journal, 
     bool done = begin_reading(&r, set, "read_uncommitted", offset, err) && read_on(&r, 0, err);
 
     end_reading(&r);
-    *ret = r.next > 0;
+    *ret = r.at.next > 0;
     return done;
 }
 
@@ -171,14 +200,15 @@ static bool read_all(struct reading *r, const struct kafka_settings *set, struct
 }
 
 bool kafka_position_read(const struct kafka_settings *set, struct slice journal, int64_t timeout_ms,
-                         uint64_t *ret_next, struct err *err)
+                         struct sink_position *ret, struct err *err)
 {
     struct reading r = { .journal = journal, .deadline_ms = clock_mono_ms() + timeout_ms };
     bool ok = read_all(&r, set, err);
 
     end_reading(&r);
     if (ok) {
-        *ret_next = r.next > 0 ? r.next : 1;
+        *ret = r.at;
+        ret->next = r.at.next > 0 ? r.at.next : 1;
     }
     return ok;
 }

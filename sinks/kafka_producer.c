@@ -88,17 +88,17 @@ static enum sink_result check_position(struct kafka_producer *p, struct err *err
     bool here = positions_here(&told, slice_from_cstr(p->journal));
 
     positions_done(&told);
-    if (here && p->next < had) {
-        p->next = had;
+    if (here && p->at.next < had) {
+        p->at.next = had;
     }
-    if (p->next >= had) {
+    if (p->at.next >= had) {
         return SINK_OK;
     }
     (void)err_set(err, ERR_INVALID,
                   "kafka: %s.positions has %" PRIu64 " of journal %s, and had %" PRIu64
                   ": stop ship; to send all again remove sinks/%s.positions.json, "
                   "to go on write the higher to it; see hooktrail.yaml(5)",
-                  o->set.topic_prefix, p->next, p->journal, had, o->sink);
+                  o->set.topic_prefix, p->at.next, p->journal, had, o->sink);
     return SINK_BROKEN;
 }
 
@@ -161,7 +161,7 @@ static enum sink_result take_over(struct kafka_producer *p, struct err *err)
     if (o->late) {
         return SINK_OK;
     }
-    if (!kafka_position_read(&o->set, slice_from_cstr(p->journal), o->timeout_ms, &p->next, err)) {
+    if (!kafka_position_read(&o->set, slice_from_cstr(p->journal), o->timeout_ms, &p->at, err)) {
         return SINK_DOWN;
     }
     if (!o->looked) {

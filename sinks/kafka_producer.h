@@ -28,7 +28,7 @@ struct kafka_producer {
     struct kafka_owner *owner;  /* borrowed */
     char journal[40];           /* its id; "": nobody's */
     struct kafka_client client; /* open while client.rk is there */
-    uint64_t next;              /* where the journal stands: the topic of positions says so */
+    struct sink_position at;    /* where the journal stands: the topic of positions says so */
     uint64_t used;              /* the higher, the later */
 
     /* The transaction of now. */

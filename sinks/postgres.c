@@ -53,57 +53,67 @@ static void sink_postgres_close(struct sink *s)
     }
 }
 
-static enum sql_class read_position(struct postgres *db, struct slice journal, uint64_t *ret_next,
-                                    struct err *err)
+static bool keep_position(void *ctx, const PGresult *row)
 {
-    const struct postgres_value value = postgres_of_text(journal);
-    uint64_t next = 1;
-    enum sql_class class = postgres_query(db, "SELECT next_seq FROM position WHERE journal = $1",
-                                          &value, 1, postgres_keep_integer, &next, NULL, err);
-
-    *ret_next = next;
-    return class;
+    *(struct sink_position *)ctx =
+        sql_position(postgres_integer(row, 0), postgres_integer(row, 1), postgres_text(row, 2));
+    return false;
 }
 
-static bool sink_postgres_position(struct sink *s, struct slice journal, uint64_t *ret_next,
+static enum sql_class read_position(struct postgres *db, struct slice journal,
+                                    struct sink_position *ret, struct err *err)
+{
+    const struct postgres_value value = postgres_of_text(journal);
+
+    *ret = (struct sink_position){ .next = 1 };
+    return postgres_query(db,
+                          "SELECT next_seq, last_seq, last_leaf FROM position WHERE journal = $1",
+                          &value, 1, keep_position, ret, NULL, err);
+}
+
+static bool sink_postgres_position(struct sink *s, struct slice journal, struct sink_position *ret,
                                    struct err *err)
 {
     struct postgres *db = from_sink(s)->batch->db;
 
     postgres_arm(db);
-    return read_position(db, journal, ret_next, err) == SQL_DONE;
+    return read_position(db, journal, ret, err) == SQL_DONE;
 }
 
 static enum sink_result elsewhere(struct postgres *db, const struct span *span, struct err *err)
 {
-    uint64_t next = 1;
-    enum sql_class class = read_position(db, span->journal, &next, err);
+    struct sink_position at;
+    enum sql_class class = read_position(db, span->journal, &at, err);
 
     if (class != SQL_DONE) {
         return sql_result(class);
     }
-    return sql_result_elsewhere(span, next, err);
+    return sql_result_elsewhere(span, at.next, err);
 }
+
+static const char move_sql[] =
+    "UPDATE position SET next_seq = $3, last_seq = coalesce($4, last_seq), "
+    "last_leaf = coalesce($5, last_leaf) WHERE journal = $1 AND next_seq = $2";
+static const char begin_sql[] =
+    "INSERT INTO position (journal, next_seq, last_seq, last_leaf) VALUES ($1, $3, $4, $5) "
+    "ON CONFLICT (journal) DO NOTHING";
 
 /* From the expected value or not at all; the row's lock keeps a second writer waiting. */
 static enum sink_result move_position(struct postgres *db, const struct span *span, struct err *err)
 {
+    const struct sink_record *last = span_last(span);
     const struct postgres_value values[] = {
         postgres_of_text(span->journal),
         postgres_of_integer((int64_t)span->from),
         postgres_of_integer((int64_t)span->to + 1),
+        last ? postgres_of_integer((int64_t)last->seq) : postgres_of_null(),
+        last ? postgres_of_bytes(digest_slice(&last->leaf)) : postgres_of_null(),
     };
-    const struct postgres_value first[] = { values[0], values[2] };
     uint64_t moved = 0;
-    enum sql_class class =
-        postgres_query(db, "UPDATE position SET next_seq = $3 WHERE journal = $1 AND next_seq = $2",
-                       values, 3, NULL, NULL, &moved, err);
+    enum sql_class class = postgres_query(db, move_sql, values, 5, NULL, NULL, &moved, err);
 
     if (class == SQL_DONE && moved == 0 && span->from == 1) {
-        class = postgres_query(db,
-                               "INSERT INTO position (journal, next_seq) VALUES ($1, $2) "
-                               "ON CONFLICT (journal) DO NOTHING",
-                               first, 2, NULL, NULL, &moved, err);
+        class = postgres_query(db, begin_sql, values, 5, NULL, NULL, &moved, err);
     }
     if (class != SQL_DONE) {
         return class == SQL_DATA ? SINK_BROKEN : sql_result(class);

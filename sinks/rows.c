@@ -137,8 +137,7 @@ static void add_time(struct filling *f, int64_t us)
 
 static void add_leaf(struct filling *f, const struct digest *leaf)
 {
-    next_cell(f, CELL_BYTES)->text =
-        (struct slice){ .ptr = (const char *)leaf->bytes, .len = sizeof(leaf->bytes) };
+    next_cell(f, CELL_BYTES)->text = digest_slice(leaf);
 }
 
 static void start(struct filling *f, enum table table, struct slice journal,

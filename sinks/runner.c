@@ -56,23 +56,24 @@ static void tell_restored(const struct runner *n, struct slice journal, uint64_t
 }
 
 /* Where the sink stands: it knows itself, or our file does. */
-static bool position(void *ctx, struct slice journal, uint64_t *ret_next, struct err *err)
+static bool position(void *ctx, struct slice journal, struct sink_position *ret, struct err *err)
 {
     struct runner *n = ctx;
 
     if (!n->o->ops->position) {
-        *ret_next = positions_get(&n->positions, journal);
-    } else if (!n->o->ops->position(n->pump.sink, journal, ret_next, err)) {
+        *ret = (struct sink_position){ .next = positions_get(&n->positions, journal) };
+    } else if (!n->o->ops->position(n->pump.sink, journal, ret, err)) {
         return false;
     }
-    tell_restored(n, journal, *ret_next);
-    if (n->o->ops->position && *ret_next > positions_get(&n->positions, journal)) {
+    tell_restored(n, journal, ret->next);
+    if (n->o->ops->position && ret->next > positions_get(&n->positions, journal)) {
         positions_set_here(&n->positions, journal, false);
     }
-    positions_set(&n->positions, journal, *ret_next);
+    positions_set(&n->positions, journal, ret->next);
     return true;
 }
 
+/* What the sink does not get is its trouble, too, though all else arrives. */
 static void note_state(struct runner *n)
 {
     static const enum sink_state states[] = {
@@ -80,7 +81,14 @@ static void note_state(struct runner *n)
         [PUMP_RETRYING] = SINK_STATE_RETRYING,
         [PUMP_BROKEN] = SINK_STATE_BROKEN,
     };
+    const struct err *unread = &n->o->source->unread;
 
+    if (n->pump.health == PUMP_OK && unread->code != ERR_NONE) {
+        positions_set_state(&n->positions,
+                            unread->code == ERR_INVALID ? SINK_STATE_BROKEN : SINK_STATE_RETRYING,
+                            unread->text);
+        return;
+    }
     positions_set_state(&n->positions, states[n->pump.health], n->pump.told);
 }
 
@@ -306,7 +314,7 @@ static bool turn(struct runner *n)
 /* All that could be read is delivered; a single run has to say when that is not all there is. */
 static enum runner_end delivered(struct runner *n)
 {
-    if (!n->o->once || !n->o->source->unread) {
+    if (!n->o->once || n->o->source->unread.code == ERR_NONE) {
         return RUNNER_DELIVERED;
     }
     (void)err_set(&n->pump.last, ERR_IO, "a journal cannot be read: see above");

@@ -46,6 +46,35 @@ struct span {
     bool late;
 };
 
+/* The record that a span ends with; NULL: it has none. */
+static inline const struct sink_record *span_last(const struct span *span)
+{
+    return span->n > 0 ? &span->records[span->n - 1] : NULL;
+}
+
+/*
+ * Where a destination stands in a journal: what it expects next, and the last record that
+ * it was given. By that one a journal is found out that gives its numbers away a second
+ * time (rejoin.h); spans without records, and late ones, leave it as it is.
+ */
+struct sink_position {
+    uint64_t next;      /* 1: it has never seen the journal */
+    uint64_t last;      /* the record's sequence; 0: not known */
+    struct digest leaf; /* of that record */
+};
+
+/* Move it over a span that is not late. */
+static inline void sink_position_move(struct sink_position *at, const struct span *span)
+{
+    const struct sink_record *last = span_last(span);
+
+    at->next = span->to + 1;
+    if (last) {
+        at->last = last->seq;
+        at->leaf = last->leaf;
+    }
+}
+
 /* What became of a span. The pump acts on this and on nothing else. */
 enum sink_result {
     SINK_OK,     /* the whole span is durable at the destination */
@@ -75,14 +104,14 @@ struct sink_ops {
     bool (*open)(const struct sink_config *cfg, struct sink **ret_sink, struct err *err) MUST_CHECK;
 
     /*
-     * The sequence number that the destination expects next of this journal;
-     * 1 for one it has never seen. NULL where it keeps no position.
+     * Where the destination stands in this journal, as the last write that was SINK_OK
+     * left it, in the same transaction. NULL where it keeps no position.
      */
-    bool (*position)(struct sink *s, struct slice journal, uint64_t *ret_next, struct err *err)
-        MUST_CHECK;
+    bool (*position)(struct sink *s, struct slice journal, struct sink_position *ret,
+                     struct err *err) MUST_CHECK;
 
     /*
-     * Deliver a span all or nothing, and move the position from `from` to to + 1.
+     * Deliver a span all or nothing, and move the position from `from` over it.
      * May block up to timeout_ms. Fills *err on every result other than SINK_OK.
      *
      * A driver with position() that finds another position than `from` writes

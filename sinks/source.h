@@ -14,8 +14,8 @@ enum source_read {
     SOURCE_ERROR, /* err: the position could not be asked, or nothing can be read */
 };
 
-/* Where the sink stands; 1: never seen. False: the sink cannot tell now. */
-typedef bool (*source_position)(void *ctx, struct slice journal, uint64_t *ret_next,
+/* Where the sink stands. False: the sink cannot tell now. */
+typedef bool (*source_position)(void *ctx, struct slice journal, struct sink_position *ret,
                                 struct err *err);
 
 /*
@@ -53,6 +53,6 @@ struct source {
     source_told told;         /* both NULL: nobody remembers, a restart tells again */
     source_tell tell;
     void *position_ctx;
-    bool unread; /* by SOURCE_WAIT: something is there that cannot be read now */
+    struct err unread; /* by next(): why something cannot be read now; ERR_NONE: all can be */
     bool lull; /* by SOURCE_SPAN: behind it, and in all other journals, nothing is known to wait */
 };

@@ -1,6 +1,7 @@
 #include "sinks/sql_result.h"
 
 #include <assert.h>
+#include <string.h>
 
 enum sink_result sql_result(enum sql_class class)
 {
@@ -28,4 +29,15 @@ enum sink_result sql_result_elsewhere(const struct span *span, uint64_t next, st
                   (unsigned long long)next, SLICE_ARG(span->journal),
                   (unsigned long long)span->from);
     return SINK_DOWN;
+}
+
+struct sink_position sql_position(int64_t next_seq, int64_t last_seq, struct slice last_leaf)
+{
+    struct sink_position at = { .next = (uint64_t)next_seq };
+
+    if (last_seq > 0 && last_leaf.len == sizeof(at.leaf.bytes)) {
+        at.last = (uint64_t)last_seq;
+        memcpy(at.leaf.bytes, last_leaf.ptr, last_leaf.len);
+    }
+    return at;
 }

@@ -14,3 +14,7 @@ enum sink_result sql_result(enum sql_class class);
  * SINK_DOWN, with an error that says so: the pump asks for the position anew.
  */
 enum sink_result sql_result_elsewhere(const struct span *span, uint64_t next, struct err *err);
+
+/* Where the store stands, of its row's columns: next_seq, last_seq and last_leaf (0, empty: NULL).
+ */
+struct sink_position sql_position(int64_t next_seq, int64_t last_seq, struct slice last_leaf);

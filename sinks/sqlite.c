@@ -86,11 +86,14 @@ static enum sql_class prepare(struct sink_sqlite *q, struct err *err)
     } list[] = {
         { &q->begin, "BEGIN IMMEDIATE" },
         { &q->commit, "COMMIT" },
-        { &q->get_position, "SELECT next_seq FROM position WHERE journal = ?" },
+        { &q->get_position,
+          "SELECT next_seq, last_seq, last_leaf FROM position WHERE journal = ?" },
         { &q->move_position,
-          "UPDATE position SET next_seq = ?3 WHERE journal = ?1 AND next_seq = ?2" },
-        { &q->new_position, "INSERT INTO position (journal, next_seq) VALUES (?1, ?3)"
-                            " ON CONFLICT (journal) DO NOTHING" },
+          "UPDATE position SET next_seq = ?3, last_seq = coalesce(?4, last_seq),"
+          " last_leaf = coalesce(?5, last_leaf) WHERE journal = ?1 AND next_seq = ?2" },
+        { &q->new_position,
+          "INSERT INTO position (journal, next_seq, last_seq, last_leaf) VALUES (?1, ?3, ?4, ?5)"
+          " ON CONFLICT (journal) DO NOTHING" },
     };
     enum sql_class class = SQL_DONE;
 
@@ -191,38 +194,47 @@ static bool sqlite_sink_open(const struct sink_config *cfg, struct sink **ret_si
     return true;
 }
 
-static enum sql_class read_position(struct sink_sqlite *q, struct slice journal, uint64_t *ret_next,
-                                    struct err *err)
+static enum sql_class read_position(struct sink_sqlite *q, struct slice journal,
+                                    struct sink_position *ret, struct err *err)
 {
+    sqlite3_stmt *stmt = q->get_position;
     bool row = false;
 
-    sqlite_bind_slice(q->get_position, 1, journal);
+    sqlite_bind_slice(stmt, 1, journal);
 
-    enum sql_class class = sqlite_step(q->db, q->get_position, &row, err);
+    enum sql_class class = sqlite_step(q->db, stmt, &row, err);
 
-    *ret_next = row ? (uint64_t)sqlite3_column_int64(q->get_position, 0) : 1;
-    (void)sqlite3_reset(q->get_position);
+    *ret = (struct sink_position){ .next = 1 };
+    if (row) {
+        *ret = sql_position(sqlite3_column_int64(stmt, 0), sqlite3_column_int64(stmt, 1),
+                            sqlite_column_slice(stmt, 2));
+    }
+    (void)sqlite3_reset(stmt);
     return class;
 }
 
-static bool sqlite_sink_position(struct sink *s, struct slice journal, uint64_t *ret_next,
+static bool sqlite_sink_position(struct sink *s, struct slice journal, struct sink_position *ret,
                                  struct err *err)
 {
     struct sink_sqlite *q = sink_sqlite_from(s);
 
     sqlite_arm(q->db);
-    return read_position(q, journal, ret_next, err) == SQL_DONE;
+    return read_position(q, journal, ret, err) == SQL_DONE;
 }
 
 /* One try to move; *ret_moved false: the position is not at span->from. */
 static enum sql_class try_move(struct sink_sqlite *q, sqlite3_stmt *stmt, const struct span *span,
                                bool *ret_moved, struct err *err)
 {
+    const struct sink_record *last = span_last(span);
+
     sqlite_bind_slice(stmt, 1, span->journal);
     if (stmt == q->move_position) {
         sqlite_bind_i64(stmt, 2, (int64_t)span->from);
     }
     sqlite_bind_i64(stmt, 3, (int64_t)span->to + 1);
+    sqlite_bind_i64_or_null(stmt, 4, last, last ? (int64_t)last->seq : 0);
+    sqlite_bind_blob(stmt, 5, last ? last->leaf.bytes : NULL, last ? sizeof(last->leaf.bytes) : 0);
 
     enum sql_class class = sqlite_run(q->db, stmt, err);
 
@@ -232,13 +244,13 @@ static enum sql_class try_move(struct sink_sqlite *q, sqlite3_stmt *stmt, const 
 
 static enum sink_result elsewhere(struct sink_sqlite *q, const struct span *span, struct err *err)
 {
-    uint64_t next = 1;
-    enum sql_class class = read_position(q, span->journal, &next, err);
+    struct sink_position at;
+    enum sql_class class = read_position(q, span->journal, &at, err);
 
     if (class != SQL_DONE) {
         return sql_result(class);
     }
-    return sql_result_elsewhere(span, next, err);
+    return sql_result_elsewhere(span, at.next, err);
 }
 
 /* First of all: a span that is not the next one ends here, before any row. */

@@ -9,6 +9,12 @@ struct digest {
     unsigned char bytes[DIGEST_BYTES];
 };
 
+/* Its bytes, borrowed. */
+static inline struct slice digest_slice(const struct digest *d)
+{
+    return (struct slice){ .ptr = (const char *)d->bytes, .len = DIGEST_BYTES };
+}
+
 /* SHA-256 of bytes. */
 struct digest digest_of(struct slice bytes);
 

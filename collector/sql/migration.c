@@ -14,15 +14,19 @@
     extern const char(symbol)[] __attribute__((visibility("hidden")))
 
 EMBED(sqlite_0001_schema, "sqlite/0001_schema.sql");
+EMBED(sqlite_0002_last_record, "sqlite/0002_last_record.sql");
 EMBED(postgres_0001_schema, "postgres/0001_schema.sql");
+EMBED(postgres_0002_last_record, "postgres/0002_last_record.sql");
 
 const struct migration migrations_sqlite[] = {
     { 1, "schema", sqlite_0001_schema },
+    { 2, "last_record", sqlite_0002_last_record },
 };
 const size_t migrations_sqlite_count = sizeof(migrations_sqlite) / sizeof(migrations_sqlite[0]);
 
 const struct migration migrations_postgres[] = {
     { 1, "schema", postgres_0001_schema },
+    { 2, "last_record", postgres_0002_last_record },
 };
 const size_t migrations_postgres_count =
     sizeof(migrations_postgres) / sizeof(migrations_postgres[0]);

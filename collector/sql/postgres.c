@@ -11,7 +11,7 @@
 #include "collector/sql/postgres_state.h"
 
 /* From pg_type: the only types that we send. */
-enum { OID_TEXT = 25, OID_INT8 = 20, OID_TIMESTAMPTZ = 1184 };
+enum { OID_ANY = 0, OID_BYTEA = 17, OID_INT8 = 20, OID_TEXT = 25, OID_TIMESTAMPTZ = 1184 };
 
 enum { DAYS_1970_TO_2000 = 10957 };
 
@@ -281,24 +281,48 @@ struct parameters {
     char numbers[POSTGRES_MAX_VALUES][8];
 };
 
+static void fill_bytes(struct parameters *to, size_t i, struct slice bytes)
+{
+    to->values[i] = bytes.ptr ? bytes.ptr : "";
+    to->lengths[i] = (int)bytes.len;
+}
+
+static void fill_number(struct parameters *to, size_t i, int64_t number)
+{
+    put_be64(to->numbers[i], (uint64_t)number);
+    to->values[i] = to->numbers[i];
+    to->lengths[i] = sizeof(to->numbers[i]);
+}
+
 static void fill(struct parameters *to, const struct postgres_value *values, size_t n)
 {
+    static const Oid types[] = {
+        [POSTGRES_NULL] = OID_ANY,         [POSTGRES_TEXT] = OID_TEXT,
+        [POSTGRES_BYTES] = OID_BYTEA,      [POSTGRES_INTEGER] = OID_INT8,
+        [POSTGRES_TIME] = OID_TIMESTAMPTZ,
+    };
+
     assert(n <= POSTGRES_MAX_VALUES);
     for (size_t i = 0; i < n; i++) {
         const struct postgres_value *v = &values[i];
 
+        to->types[i] = types[v->kind];
         to->formats[i] = 1;
-        if (v->kind == POSTGRES_TEXT) {
-            to->types[i] = OID_TEXT;
-            to->values[i] = v->text.ptr ? v->text.ptr : "";
-            to->lengths[i] = (int)v->text.len;
-            continue;
+        switch (v->kind) {
+        case POSTGRES_NULL:
+            to->values[i] = NULL;
+            break;
+        case POSTGRES_TEXT:
+        case POSTGRES_BYTES:
+            fill_bytes(to, i, v->text);
+            break;
+        case POSTGRES_INTEGER:
+            fill_number(to, i, v->number);
+            break;
+        case POSTGRES_TIME:
+            fill_number(to, i, v->number - EPOCH_2000_US);
+            break;
         }
-        to->types[i] = v->kind == POSTGRES_TIME ? OID_TIMESTAMPTZ : OID_INT8;
-        put_be64(to->numbers[i],
-                 (uint64_t)(v->kind == POSTGRES_TIME ? v->number - EPOCH_2000_US : v->number));
-        to->values[i] = to->numbers[i];
-        to->lengths[i] = 8;
     }
 }
 

@@ -56,16 +56,32 @@ enum sql_class postgres_exec(struct postgres *p, const char *sql, struct err *er
 
 /* A parameter of a statement. */
 struct postgres_value {
-    enum postgres_kind { POSTGRES_TEXT, POSTGRES_INTEGER, POSTGRES_TIME } kind;
-    struct slice text;
-    int64_t number; /* POSTGRES_TIME: microseconds since 1970 UTC */
+    enum postgres_kind {
+        POSTGRES_NULL, /* of the type that the statement wants there */
+        POSTGRES_TEXT,
+        POSTGRES_BYTES,
+        POSTGRES_INTEGER,
+        POSTGRES_TIME,
+    } kind;
+    struct slice text; /* or bytes */
+    int64_t number;    /* POSTGRES_TIME: microseconds since 1970 UTC */
 };
 
 enum { POSTGRES_MAX_VALUES = 64 };
 
+static inline struct postgres_value postgres_of_null(void)
+{
+    return (struct postgres_value){ .kind = POSTGRES_NULL };
+}
+
 static inline struct postgres_value postgres_of_text(struct slice text)
 {
     return (struct postgres_value){ .kind = POSTGRES_TEXT, .text = text };
+}
+
+static inline struct postgres_value postgres_of_bytes(struct slice bytes)
+{
+    return (struct postgres_value){ .kind = POSTGRES_BYTES, .text = bytes };
 }
 
 static inline struct postgres_value postgres_of_integer(int64_t n)

@@ -65,7 +65,7 @@ enum sql_class sqlite_step(struct sqlite *s, sqlite3_stmt *stmt, bool *ret_row, 
 enum sql_class sqlite_run(struct sqlite *s, sqlite3_stmt *stmt, struct err *err) MUST_CHECK;
 
 /*
- * Bind text that outlives the step; an empty slice, word or zero is NULL ("not
+ * Bind text that outlives the step; an empty slice or word, or no blob, is NULL ("not
  * applicable"). Binding cannot fail but by a bug: the index is checked.
  */
 void sqlite_bind_slice(sqlite3_stmt *stmt, int i, struct slice text);

@@ -277,10 +277,10 @@ static struct sink *open_driver(const struct bench *b)
     const struct sink_ops *ops = sink_kafka_driver(b->settings);
     struct sink *s = NULL;
     struct err err;
-    uint64_t next = 1;
+    struct sink_position at;
 
     if (!ops->open(&cfg, &s, &err) ||
-        (ops->position && !ops->position(s, b->events->journal, &next, &err))) {
+        (ops->position && !ops->position(s, b->events->journal, &at, &err))) {
         die(&err);
     }
     return s;

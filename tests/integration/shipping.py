@@ -205,7 +205,8 @@ def read_topics(kafka, prefix, names=RECORD_TOPICS):
 
 def kept_position(kafka, prefix, journal):
     """The position of exactly-once in its compacted topic: the last one that was committed."""
-    return int(dict(map(str.split, kcat(kafka, f"{prefix}.positions", "%k %s"))).get(journal, 0))
+    values = {line.split()[0]: line.split()[1] for line in kcat(kafka, f"{prefix}.positions", "%k %s")}
+    return int(values.get(journal, 0))
 
 
 def assert_in_order(messages):

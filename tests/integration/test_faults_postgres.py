@@ -243,12 +243,26 @@ def test_ships_that_start_at_once_migrate_once(binary, live, tmp_path, postgres,
     for process in running:
         _, stderr = process.communicate(timeout=60)
         assert process.returncode == 0, stderr
-    assert postgres.psql("SELECT count(*), count(DISTINCT version) FROM schema_version", dbname)[0] \
-        .split("|") == ["1", "1"]
+    versions = [int(v) for v in postgres.psql("SELECT version FROM schema_version ORDER BY version", dbname)]
+    assert versions == list(range(1, len(versions) + 1)) and versions
     for journal, _, last in filled:
         assert stored_position(postgres, dbname, journal) > last
     assert_stored_once(postgres, dbname, [r for s, (journal, _, _) in zip(states, filled)
                                           for r in s.records() if r.journal == journal])
+
+
+def test_a_store_of_the_version_before_is_brought_up_to_date_and_goes_on(state, postgres, dbname):
+    journal, _, _ = state.fill(300)
+    state.ship_once()
+    postgres.psql("ALTER TABLE position DROP COLUMN last_seq, DROP COLUMN last_leaf; "
+                  "DELETE FROM schema_version WHERE version > 1", dbname)
+    state.fill(300)
+    state.ship_once()
+    records = [r for r in state.records() if r.journal == journal]
+    assert_stored_once(postgres, dbname, records)
+    last = postgres.psql("SELECT last_seq, encode(last_leaf, 'hex') FROM position "
+                         f"WHERE journal = '{journal}'", dbname)
+    assert last == [f"{records[-1].seq}|{records[-1].leaf}"]
 
 
 def dump_and_restore(postgres, dbname, between):

@@ -23,11 +23,13 @@ static struct fake_source *from_source(struct source *s)
 static enum source_read fake_next(struct source *s, struct span *ret, struct err *err)
 {
     struct fake_source *f = from_source(s);
+    struct sink_position at = { .next = f->next };
     size_t first = 0;
 
-    if (!f->placed && !s->position(s->position_ctx, f->journal, &f->next, err)) {
+    if (!f->placed && !s->position(s->position_ctx, f->journal, &at, err)) {
         return SOURCE_ERROR;
     }
+    f->next = at.next;
     f->placed = true;
     while (first < f->n && f->list[first].seq < f->next) {
         first++;

@@ -170,15 +170,29 @@ static void close_sink(struct sink **s)
 #define SINK CLEANUP(close_sink) struct sink
 #define SAMPLES CLEANUP(sink_samples_freep) struct sink_samples
 
-static uint64_t position(struct sink *s, struct slice journal)
+static struct sink_position position_of(struct sink *s, struct slice journal)
 {
-    uint64_t next = 0;
+    struct sink_position at = { 0 };
     struct err err = { 0 };
 
-    if (!subject->ops->position(s, journal, &next, &err)) {
+    if (!subject->ops->position(s, journal, &at, &err)) {
         fail_msg("%s", err.text);
     }
-    return next;
+    return at;
+}
+
+static uint64_t position(struct sink *s, struct slice journal)
+{
+    return position_of(s, journal).next;
+}
+
+/* It knows its last record: this one. */
+static void assert_last(struct sink *s, const struct sink_record *r)
+{
+    struct sink_position at = position_of(s, J);
+
+    assert_int_equal(at.last, r->seq);
+    assert_memory_equal(at.leaf.bytes, r->leaf.bytes, DIGEST_BYTES);
 }
 
 static struct span span_of(const struct sink_samples *s, size_t n)
@@ -233,21 +247,28 @@ static void the_position_of_an_unknown_journal_is_1(void **state)
     SINK *s = open_sink();
 
     assert_int_equal(position(s, J), 1);
+    assert_int_equal(position_of(s, J).last, 0);
 }
 
-static void a_write_moves_the_position_of_its_journal_alone(void **state)
+static void a_write_moves_the_position_of_its_journal_alone_and_names_its_last_record(void **state)
 {
     (void)state;
     SAMPLES *samples = sink_samples_new(1, 5);
     SINK *s = open_sink();
-    const struct span span = span_of(samples, 5);
+    const struct span first = span_of(samples, 2);
+    struct span span = span_of(samples, 5);
 
+    assert_int_equal(write_span(s, &first), SINK_OK);
+    assert_last(s, &samples->list[1]);
+    span = pump_rest(&span, 2);
     assert_int_equal(write_span(s, &span), SINK_OK);
     assert_int_equal(position(s, J), 6);
     assert_int_equal(position(s, K), 1);
+    assert_last(s, &samples->list[4]);
     close_sink(&s);
     s = open_sink();
     assert_int_equal(position(s, J), 6);
+    assert_last(s, &samples->list[4]);
 }
 
 static void a_span_sent_again_after_a_lost_answer_is_stored_once(void **state)
@@ -286,6 +307,7 @@ static void a_span_may_have_gaps_inside_and_at_its_end(void **state)
     span.to = 9;
     assert_int_equal(write_span(s, &span), SINK_OK);
     assert_int_equal(position(s, J), 10);
+    assert_last(s, &samples->list[0]);
     assert_int_equal(subject->count(J), 1);
 }
 
@@ -339,17 +361,23 @@ static void of_two_writers_one_goes_on_and_the_other_writes_nothing(void **state
 static void a_record_sent_late_leaves_the_position_and_is_stored_once(void **state)
 {
     (void)state;
-    SAMPLES *samples = sink_samples_new(2, 1);
+    SAMPLES *samples = sink_samples_new(1, 2);
     SINK *s = open_sink();
-    const struct span skip = { .journal = J, .from = 1, .to = 5 };
-    struct span late = span_of(samples, 1);
+    const struct span first = span_of(samples, 1);
+    const struct span skip = { .journal = J, .from = 2, .to = 5 };
+    const struct span late = {
+        .journal = J, .from = 2, .to = 2, .records = &samples->list[1], .n = 1, .late = true
+    };
 
-    late.late = true;
+    assert_int_equal(write_span(s, &first), SINK_OK);
     assert_int_equal(write_span(s, &skip), SINK_OK);
     assert_int_equal(write_span(s, &late), SINK_OK);
     assert_int_equal(write_span(s, &late), SINK_OK);
-    assert_int_equal(subject->count(J), subject->forgets ? 2 : 1);
+    assert_int_equal(subject->count(J), subject->forgets ? 3 : 2);
+    close_sink(&s);
+    s = open_sink();
     assert_int_equal(position(s, J), 6);
+    assert_last(s, &samples->list[0]);
 }
 
 static void a_type_nobody_knows_is_delivered(void **state)
@@ -434,7 +462,7 @@ static const struct contract_test all[] = {
     TEST(what_was_written_is_there_after_opening_again, false, false),
     TEST(a_type_nobody_knows_is_delivered, false, false),
     TEST(the_position_of_an_unknown_journal_is_1, true, false),
-    TEST(a_write_moves_the_position_of_its_journal_alone, true, false),
+    TEST(a_write_moves_the_position_of_its_journal_alone_and_names_its_last_record, true, false),
     TEST(a_span_sent_again_after_a_lost_answer_is_stored_once, true, false),
     TEST(a_span_that_is_not_the_next_writes_nothing, true, false),
     TEST(a_span_may_have_gaps_inside_and_at_its_end, true, false),

@@ -1,20 +1,12 @@
 #include "sinks/feed.h"
 
-#include <dirent.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "collector/journal/journal.h"
-#include "collector/journal/mark.h"
-#include "collector/journal/reader.h"
 #include "tests/unit/base/fake_folder.h"
-#include "tests/unit/sinks/sink_contract.h"
+#include "tests/unit/sinks/small_journal.h"
 #include "tests/unit/unit.h"
 
-enum { PATH_SIZE = 4096 + 512 };
-static uint64_t stands; /* where the sink stands, of any journal */
+static struct sink_position stands; /* where the sink stands, in any journal */
 static struct feed_loss lost;
 static int losses;
 static uint64_t remembered; /* up to where losses were told */
@@ -23,51 +15,12 @@ static size_t spans;        /* how many came */
 static struct journal *collect; /* the journal of most tests */
 static struct source *feed;
 
-static struct journal *open_journal(const char *role)
-{
-    const struct journal_options o = {
-        .state_dir = fake_folder_path(),
-        .role = role,
-        .collector = "host-a",
-        .durability = JOURNAL_FSYNC,
-        .quota_bytes = UINT64_C(1) << 30,
-        .segment_bytes = UINT64_C(64) * 1024,
-        .checkpoint_ms = INT64_C(3600) * 1000,
-        .queue_bytes = 1 << 20,
-    };
-    struct journal_recovery recovery;
-    struct journal *j = NULL;
-    struct err err = { 0 };
-
-    if (!journal_open(&o, &j, &recovery, &err)) {
-        fail_msg("%s", err.text);
-    }
-    return j;
-}
-
-/* Append samples; the result is the last sequence. */
-static uint64_t fill(struct journal *j, size_t n)
-{
-    CLEANUP(sink_samples_freep) struct sink_samples *s = sink_samples_new(1, n);
-    uint64_t seq = 0;
-    struct err err = { 0 };
-
-    for (size_t i = 0; i < n; i++) {
-        const struct sink_record *r = &sink_samples_list(s)[i];
-
-        if (!journal_append(j, r->type, r->json, 5000, &seq, &err)) {
-            fail_msg("%s", err.text);
-        }
-    }
-    return seq;
-}
-
-static bool position(void *ctx, struct slice journal, uint64_t *ret_next, struct err *err)
+static bool position(void *ctx, struct slice journal, struct sink_position *ret, struct err *err)
 {
     (void)ctx;
     (void)journal;
     (void)err;
-    *ret_next = stands;
+    *ret = stands;
     return true;
 }
 
@@ -119,7 +72,7 @@ static void start_feed(size_t batch_records)
 
 static int begin_without_journal(void **state)
 {
-    stands = 1;
+    stands = (struct sink_position){ .next = 1 };
     losses = 0;
     remembered = 0;
     return fake_folder_begin(state);
@@ -129,7 +82,7 @@ static int begin(void **state)
 {
     int failed = begin_without_journal(state);
 
-    collect = failed ? NULL : open_journal("collect");
+    collect = failed ? NULL : small_journal_open("collect");
     return failed;
 }
 
@@ -160,6 +113,15 @@ static size_t drain(void)
     return records;
 }
 
+/* The journal is told to be one, with these words. */
+static void assert_older_copy(const char *words)
+{
+    assert_int_equal(feed->unread.code, ERR_INVALID);
+    assert_non_null(strstr(feed->unread.text, words));
+    assert_non_null(strstr(feed->unread.text, "the state folder is an older copy"));
+    assert_non_null(strstr(feed->unread.text, "out of it: a new journal begins"));
+}
+
 /* One look, after which nothing is delivered. */
 static enum source_read look(void)
 {
@@ -172,14 +134,14 @@ static enum source_read look(void)
 static void every_journal_is_read_whole_in_batches(void **state)
 {
     (void)state;
-    struct journal *cli = open_journal("cli");
-    uint64_t last = fill(collect, 25) + fill(cli, 5);
+    struct journal *cli = small_journal_open("cli");
+    uint64_t last = small_journal_fill(collect, 25) + small_journal_fill(cli, 5);
 
     start_feed(10);
     assert_int_equal(drain(), last);
     assert_true(spans >= 4);
     assert_int_equal(drain(), 0);
-    (void)fill(collect, 3);
+    (void)small_journal_fill(collect, 3);
     assert_int_equal(drain(), 3);
     assert_int_equal(losses, 0);
     journal_close(cli);
@@ -199,19 +161,19 @@ static bool is_lull_behind_next(void)
 static void a_lull_is_when_every_journal_has_given_all(void **state)
 {
     (void)state;
-    struct journal *cli = open_journal("cli");
+    struct journal *cli = small_journal_open("cli");
 
     start_feed(10);
-    (void)fill(collect, 25);
-    (void)fill(cli, 5);
+    (void)small_journal_fill(collect, 25);
+    (void)small_journal_fill(cli, 5);
     assert_int_equal(drain(), 30);
-    (void)fill(collect, 15);
-    (void)fill(cli, 5);
+    (void)small_journal_fill(collect, 15);
+    (void)small_journal_fill(cli, 5);
     assert_false(is_lull_behind_next() && is_lull_behind_next()); /* one of them has more */
     (void)drain();
-    (void)fill(collect, 5);
+    (void)small_journal_fill(collect, 5);
     assert_true(is_lull_behind_next());
-    (void)fill(collect, 1);
+    (void)small_journal_fill(collect, 1);
     assert_true(is_lull_behind_next());
     journal_close(cli);
 }
@@ -219,12 +181,12 @@ static void a_lull_is_when_every_journal_has_given_all(void **state)
 static void it_begins_where_the_sink_stands_and_a_rewind_asks_again(void **state)
 {
     (void)state;
-    uint64_t last = fill(collect, 20);
+    uint64_t last = small_journal_fill(collect, 20);
 
     start_feed(100);
-    stands = 6;
+    stands.next = 6;
     assert_int_equal(drain(), last - 5);
-    stands = 11;
+    stands.next = 11;
     feed->ops->rewind(feed);
     assert_int_equal(drain(), last - 10);
 }
@@ -236,92 +198,13 @@ static void a_state_folder_without_journals_has_nothing_to_give(void **state)
     assert_int_equal(look(), SOURCE_WAIT);
 }
 
-static bool first_dir(void *ctx, const struct journal_info *info)
-{
-    (void)snprintf(ctx, sizeof(info->dir), "%s", info->dir);
-    return false;
-}
-
-/* Where the oldest segment is. */
-static void oldest_segment(char ret_path[PATH_SIZE])
-{
-    char folder[sizeof(((struct journal_info *)NULL)->dir)] = "";
-    char oldest[300] = "";
-    struct err err;
-
-    assert_true(journal_list(fake_folder_path(), first_dir, folder, &err));
-
-    DIR *d = opendir(folder);
-
-    assert_non_null(d);
-    for (struct dirent *e = readdir(d); e; e = readdir(d)) {
-        if (strstr(e->d_name, ".seg") && (!*oldest || strcmp(e->d_name, oldest) < 0)) {
-            (void)snprintf(oldest, sizeof(oldest), "%s", e->d_name);
-        }
-    }
-    (void)closedir(d);
-    (void)snprintf(ret_path, PATH_SIZE, "%s/%s", folder, oldest);
-}
-
-/* As a hand would, */
-static void delete_oldest_segment(void)
-{
-    char path[PATH_SIZE];
-
-    oldest_segment(path);
-    assert_int_equal(unlink(path), 0);
-}
-
-/* … or retention for other sinks: it tells the mark. */
-static void retire_oldest_segment(void)
-{
-    CLEANUP(mark_close) struct mark mark = { 0 };
-    char path[PATH_SIZE];
-    struct err err;
-    char *name;
-
-    delete_oldest_segment();
-    oldest_segment(path); /* the next one now */
-    name = strrchr(path, '/');
-    assert_non_null(name);
-    *name = '\0';
-    assert_true(mark_open(&journal_io_real, path, true, &mark, &err));
-    mark_set_retired(&mark, strtoull(name + 1, NULL, 10));
-}
-
-/* Turn a bit of the n-th record that names its thread, in the oldest segment. */
-static void damage_record(int n)
-{
-    static char bytes[128 * 1024];
-    char path[PATH_SIZE];
-    char *at = bytes;
-    int turned;
-
-    oldest_segment(path);
-
-    FILE *f = fopen(path, "r+e");
-    size_t len = f ? fread(bytes, 1, sizeof(bytes), f) : 0;
-
-    for (int i = 0; at && i < n; i++) {
-        at = memmem(at + 1, len - (size_t)(at + 1 - bytes), "thread-1", 8);
-    }
-    if (!at) {
-        fail_msg("there are no %d such records in %s", n, path);
-        return;
-    }
-    turned = *at ^ 1;
-    assert_int_equal(fseek(f, at - bytes, SEEK_SET), 0);
-    assert_int_equal(fputc(turned, f), turned);
-    assert_int_equal(fclose(f), 0);
-}
-
 static void what_was_retired_before_delivery_is_told_once_and_passed(void **state)
 {
     (void)state;
-    uint64_t last = fill(collect, 200);
+    uint64_t last = small_journal_fill(collect, 200);
 
-    retire_oldest_segment();
-    stands = 2;
+    small_journal_retire_segment();
+    stands.next = 2;
     start_feed(1000);
 
     size_t got = drain();
@@ -338,9 +221,9 @@ static void what_was_retired_before_delivery_is_told_once_and_passed(void **stat
 static void what_is_damaged_is_told_and_passed(void **state)
 {
     (void)state;
-    uint64_t last = fill(collect, 20);
+    uint64_t last = small_journal_fill(collect, 20);
 
-    damage_record(5);
+    small_journal_damage(5);
     start_feed(1000);
     assert_int_equal(drain() + (lost.to - lost.from + 1), last);
     assert_int_equal(losses, 1);
@@ -353,9 +236,9 @@ static void what_is_damaged_is_told_and_passed(void **state)
 static void a_restart_tells_only_what_was_not_told_before(void **state)
 {
     (void)state;
-    (void)fill(collect, 400);
-    stands = 2;
-    delete_oldest_segment();
+    (void)small_journal_fill(collect, 400);
+    stands.next = 2;
+    small_journal_delete_segment();
     start_feed(1000);
     assert_int_equal(look(), SOURCE_SPAN);
     assert_int_equal(losses, 1);
@@ -366,7 +249,7 @@ static void a_restart_tells_only_what_was_not_told_before(void **state)
     assert_int_equal(look(), SOURCE_SPAN);
     assert_int_equal(losses, 1);
 
-    delete_oldest_segment();
+    small_journal_delete_segment();
     start_feed(1000);
     assert_int_equal(look(), SOURCE_SPAN);
     assert_int_equal(losses, 2);
@@ -376,8 +259,8 @@ static void a_restart_tells_only_what_was_not_told_before(void **state)
 static void a_sink_that_is_new_to_a_journal_has_lost_nothing(void **state)
 {
     (void)state;
-    (void)fill(collect, 200);
-    retire_oldest_segment();
+    (void)small_journal_fill(collect, 200);
+    small_journal_retire_segment();
     start_feed(1000);
     assert_true(drain() > 0);
     assert_int_equal(losses, 0);
@@ -386,9 +269,9 @@ static void a_sink_that_is_new_to_a_journal_has_lost_nothing(void **state)
 static void a_segment_that_nobody_retired_is_a_loss_for_every_sink(void **state)
 {
     (void)state;
-    uint64_t last = fill(collect, 200);
+    uint64_t last = small_journal_fill(collect, 200);
 
-    delete_oldest_segment();
+    small_journal_delete_segment();
     start_feed(1000);
 
     size_t got = drain();
@@ -402,18 +285,48 @@ static void a_segment_that_nobody_retired_is_a_loss_for_every_sink(void **state)
 static void a_journal_that_ends_before_the_sinks_position_gives_nothing(void **state)
 {
     (void)state;
-    uint64_t last = fill(collect, 10);
+    uint64_t last = small_journal_fill(collect, 10);
 
-    stands = last + 1;
+    stands.next = last + 1;
     start_feed(100);
     assert_int_equal(drain(), 0);
-    assert_false(feed->unread);
+    assert_int_equal(feed->unread.code, ERR_NONE);
 
-    stands = last + 2;
+    stands.next = last + 2;
     start_feed(100);
     assert_int_equal(drain(), 0);
-    assert_true(feed->unread);
+    assert_older_copy("it ends at");
+}
+
+static void a_journal_that_has_another_record_than_the_sink_gives_nothing(void **state)
+{
+    (void)state;
+    (void)small_journal_fill(collect, 20);
+    stands = (struct sink_position){ .next = 11, .last = 10 };
+    start_feed(100);
+    assert_int_equal(drain(), 0);
+    assert_older_copy("another one than the sink has");
     assert_int_equal(losses, 0);
+}
+
+static void a_journal_that_is_an_older_copy_holds_up_no_other(void **state)
+{
+    (void)state;
+    struct journal *cli = small_journal_open("cli");
+
+    (void)small_journal_fill(collect, 5);
+    (void)small_journal_fill(cli, 10);
+    stands.next = 7;
+    start_feed(100);
+    assert_int_equal(look(), SOURCE_SPAN);
+    assert_older_copy("journals/collect/");
+    start_feed(100);
+    assert_int_equal(drain(), 4);
+    assert_older_copy("journals/collect/");
+    (void)small_journal_fill(cli, 3);
+    assert_int_equal(drain(), 3);
+    assert_older_copy("journals/collect/");
+    journal_close(cli);
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, begin, end)
@@ -432,6 +345,8 @@ int main(void)
         TEST(a_sink_that_is_new_to_a_journal_has_lost_nothing),
         TEST(a_segment_that_nobody_retired_is_a_loss_for_every_sink),
         TEST(a_journal_that_ends_before_the_sinks_position_gives_nothing),
+        TEST(a_journal_that_has_another_record_than_the_sink_gives_nothing),
+        TEST(a_journal_that_is_an_older_copy_holds_up_no_other),
     };
 
     return cmocka_run_group_tests_name("sinks/feed", tests, NULL, NULL);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "collector/base/log.h"
+#include "sinks/kafka_position.h"
 #include "sinks/positions.h"
 #include "tests/unit/base/fake_folder.h"
 #include "tests/unit/sinks/fake_kafka.h"
@@ -154,15 +155,15 @@ static void a_write_moves_the_position_with_the_records(void **state)
 {
     (void)state;
     struct err err;
-    uint64_t next;
+    struct sink_position at;
     PLACE p;
 
     begin(&p, "exactly-once");
-    assert_true(p.sink->ops->position(p.sink, J, &next, &err));
-    assert_int_equal(next, 1);
+    assert_true(p.sink->ops->position(p.sink, J, &at, &err));
+    assert_int_equal(at.next, 1);
     assert_int_equal(ship(&p, 1, 10, &err), SINK_OK);
-    assert_true(p.sink->ops->position(p.sink, J, &next, &err));
-    assert_int_equal(next, 11);
+    assert_true(p.sink->ops->position(p.sink, J, &at, &err));
+    assert_int_equal(at.next, 11);
     assert_int_equal(tool_calls(&p), 5);
 }
 
@@ -220,6 +221,49 @@ static void a_record_that_was_mended_is_taken_alone(void **state)
     assert_int_equal(ship(&p, 2, 3, &err), SINK_OK);
 }
 
+static void a_position_is_written_and_read_back_and_the_old_form_is_read(void **state)
+{
+    (void)state;
+    struct sink_position at = { .next = UINT64_MAX, .last = UINT64_MAX - 1 };
+    struct sink_position back;
+    char text[KAFKA_POSITION_SIZE];
+    size_t len;
+
+    memset(at.leaf.bytes, 0xa5, sizeof(at.leaf.bytes));
+    len = kafka_position_format(&at, text);
+    assert_int_equal(len, sizeof(text) - 1);
+    assert_true(kafka_position_parse((struct slice){ .ptr = text, .len = len }, &back));
+    assert_memory_equal(&back, &at, sizeof(at));
+
+    at = (struct sink_position){ .next = 7 };
+    len = kafka_position_format(&at, text);
+    assert_int_equal(len, 1);
+    assert_true(kafka_position_parse(SLICE("7"), &back));
+    assert_memory_equal(&back, &at, sizeof(at));
+}
+
+static void what_is_no_position_is_refused(void **state)
+{
+    (void)state;
+#define HEX16 "0123456789abcdef"
+    static const struct slice bad[] = {
+        SLICE(""),
+        SLICE("x"),
+        SLICE("7 "),
+        SLICE("7 6"),
+        SLICE("7 6 "),
+        SLICE("7 6 " HEX16),
+        SLICE("7 x " HEX16 HEX16 HEX16 HEX16),
+        SLICE("7 6 " HEX16 HEX16 HEX16 HEX16 " 5"),
+        SLICE(" 7 6 " HEX16 HEX16 HEX16 HEX16),
+    };
+    struct sink_position at;
+
+    for (size_t i = 0; i < COUNT_OF(bad); i++) {
+        assert_false(kafka_position_parse(bad[i], &at));
+    }
+}
+
 /* A file of positions that says `next`, which only we know or the topic told. */
 static void keep(const struct place *p, uint64_t next, bool here)
 {
@@ -237,13 +281,13 @@ static void what_at_least_once_has_delivered_is_not_sent_again(void **state)
 {
     (void)state;
     struct err err;
-    uint64_t next;
+    struct sink_position at;
     PLACE p;
 
     begin_kept(&p, "exactly-once");
     keep(&p, 11, true);
-    assert_true(p.sink->ops->position(p.sink, J, &next, &err));
-    assert_int_equal(next, 11);
+    assert_true(p.sink->ops->position(p.sink, J, &at, &err));
+    assert_int_equal(at.next, 11);
     assert_int_equal(fake_kafka_count(p.fake, "t.positions"), 0);
     assert_int_equal(ship(&p, 11, 20, &err), SINK_OK);
     assert_true(fake_kafka_count(p.fake, "t.positions") > 0);
@@ -253,12 +297,12 @@ static void a_topic_that_forgot_what_it_told_is_for_a_person_in_a_whole_sentence
 {
     (void)state;
     struct err err = { 0 };
-    uint64_t next;
+    struct sink_position at;
     PLACE p;
 
     begin_kept(&p, "exactly-once");
     keep(&p, 123456789, false);
-    assert_false(p.sink->ops->position(p.sink, J, &next, &err));
+    assert_false(p.sink->ops->position(p.sink, J, &at, &err));
     assert_non_null(
         strstr(err.text, "of journal 0190a000-0000-7000-8000-000000000001, and had 123456789"));
     assert_non_null(strstr(err.text, "see hooktrail.yaml(5)"));
@@ -320,6 +364,8 @@ int main(void)
         cmocka_unit_test(a_broker_that_comes_back_gets_each_record_once),
         cmocka_unit_test(a_message_that_is_refused_is_known_by_its_record),
         cmocka_unit_test(a_write_moves_the_position_with_the_records),
+        cmocka_unit_test(a_position_is_written_and_read_back_and_the_old_form_is_read),
+        cmocka_unit_test(what_is_no_position_is_refused),
         cmocka_unit_test(two_journals_in_turn_have_a_producer_each),
         cmocka_unit_test(a_bad_record_costs_one_transaction_however_often_its_span_is_halved),
         cmocka_unit_test(a_record_that_was_mended_is_taken_alone),

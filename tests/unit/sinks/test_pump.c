@@ -46,11 +46,11 @@ static void run_to_the_end(struct pump *p)
 
 static uint64_t position(void)
 {
-    uint64_t next = 0;
+    struct sink_position at = { 0 };
     struct err err;
 
-    assert_true(fake_sink_ops.position(NULL, SLICE("j"), &next, &err));
-    return next;
+    assert_true(fake_sink_ops.position(NULL, SLICE("j"), &at, &err));
+    return at.next;
 }
 
 static void retry_keeps_the_position_and_waits_longer(void **state)

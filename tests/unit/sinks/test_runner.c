@@ -78,11 +78,11 @@ static enum runner_end run_once(struct err *err)
 
 static uint64_t sink_position(void)
 {
-    uint64_t next = 0;
+    struct sink_position at = { 0 };
     struct err err;
 
-    assert_true(fake_sink_ops.position(NULL, J, &next, &err));
-    return next;
+    assert_true(fake_sink_ops.position(NULL, J, &at, &err));
+    return at.next;
 }
 
 static void assert_file(uint64_t next, enum sink_state sink_state, uint64_t dead)
@@ -113,13 +113,21 @@ static void all_arrives_and_the_file_says_so(void **state)
 static void a_single_run_that_could_not_read_everything_has_failed(void **state)
 {
     (void)state;
+    static const struct {
+        enum err_code why;
+        enum sink_state want;
+    } cases[] = { { ERR_IO, SINK_STATE_RETRYING }, { ERR_INVALID, SINK_STATE_BROKEN } };
     struct err err;
 
-    source->unread = true;
-    fake_sink_script(NULL, 0);
-    assert_int_equal(run_once(&err), RUNNER_GAVE_UP);
-    assert_non_null(strstr(err.text, "cannot be read"));
-    assert_file(N + 1, SINK_STATE_OK, 0); /* all else is delivered */
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        (void)err_set(&source->unread, cases[i].why, "no reading here");
+        fake_sink_script(NULL, 0);
+        assert_int_equal(run_once(&err), RUNNER_GAVE_UP);
+        assert_non_null(strstr(err.text, "cannot be read"));
+        assert_file(N + 1, cases[i].want, 0); /* all else is delivered */
+        assert_non_null(
+            strstr(fake_folder_get("sinks/fake.positions.json"), "\"error\": \"no reading here\""));
+    }
 }
 
 static bool kept_here(void)

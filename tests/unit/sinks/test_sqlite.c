@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "collector/sql/schema.h"
 #include "collector/sql/sqlite.h"
 #include "tests/unit/sinks/sink_contract.h"
 #include "tests/unit/base/fake_folder.h"
@@ -78,7 +79,8 @@ static uint64_t count(struct slice journal)
                             " + (SELECT count(*) FROM audit_record)");
 }
 
-#define J SLICE("0190a000-0000-7000-8000-000000000001")
+#define J_TEXT "0190a000-0000-7000-8000-000000000001"
+#define J SLICE(J_TEXT)
 
 static struct sink *open_sink(void)
 {
@@ -256,6 +258,30 @@ static void a_restored_older_store_is_told_in_words(void **state)
     assert_non_null(strstr(err.text, "restored"));
 }
 
+static void a_store_of_the_version_before_is_brought_up_to_date_and_goes_on(void **state)
+{
+    (void)state;
+    struct sink_position at;
+    struct err err = { 0 };
+
+    sink_sqlite_ops.close(the_sink);
+    remove_store();
+    {
+        CLEANUP(sqlite_closep) struct sqlite *db = open_store(SQLITE_TO_WRITE);
+
+        assert_int_equal(sqlite_migrate_with(db, migrations_sqlite, 1, &err), SQL_DONE);
+    }
+    change("INSERT INTO position VALUES ('" J_TEXT "', 5)");
+    the_sink = open_sink();
+    assert_true(the_sink->ops->position(the_sink, J, &at, &err));
+    assert_int_equal(at.next, 5);
+    assert_int_equal(at.last, 0);
+    assert_int_equal(write_some(the_sink, 5, 2, &err), SINK_OK);
+    assert_true(the_sink->ops->position(the_sink, J, &at, &err));
+    assert_int_equal(at.next, 7);
+    assert_int_equal(at.last, 6);
+}
+
 static void a_record_of_a_newer_program_stops_the_sink(void **state)
 {
     (void)state;
@@ -350,6 +376,7 @@ int main(void)
         TEST(a_refusal_of_the_values_rejects_and_a_lock_retries),
         TEST(a_count_that_is_refused_stops_the_sink_and_buries_nothing),
         TEST(a_restored_older_store_is_told_in_words),
+        TEST(a_store_of_the_version_before_is_brought_up_to_date_and_goes_on),
         TEST(a_record_of_a_newer_program_stops_the_sink),
         TEST(a_file_that_is_gone_is_told_and_a_new_one_takes_all_again),
         TEST(retention_removes_what_is_older_and_its_executions),
