@@ -8,8 +8,10 @@
  * database, not in Kafka: the offset moves from its expected value in the
  * transaction of its rows, so a loader that lost a partition without knowing
  * commits nothing of it. A record that was sent again under a new offset is known
- * by its journal and sequence, and dropped. `.hook_execution` is not read: its
- * rows are derived, as the sink does.
+ * by its journal and sequence, and dropped. Another record under a number that is taken
+ * is a dead letter: its journal's state folder was restored from an older copy, and gives
+ * away its numbers again. `.hook_execution` is not read: its rows are derived, as the
+ * sink does.
  *
  * What retention removed unread is told, and counted in STATE/sinks/postgres.positions.json;
  * the stored offset moves past it, so that it is told once.
@@ -41,7 +43,7 @@ struct loader_options {
 struct loader_count {
     uint64_t loaded;  /* records that are now in the database */
     uint64_t dropped; /* resends of records that were there */
-    uint64_t dead;    /* refused for good */
+    uint64_t dead;    /* refused for good, or under a number that another record has */
     uint64_t lost;    /* offsets that retention removed before they were loaded */
 };
 

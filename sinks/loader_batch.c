@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "collector/base/clock.h"
 #include "collector/base/log.h"
 #include "collector/base/mem.h"
+#include "sinks/loader_look.h"
 #include "sinks/loader_mark.h"
 #include "sinks/loader_message.h"
 #include "sinks/sql_result.h"
@@ -115,52 +115,108 @@ static enum sink_result pass_over(struct loader_batch *b, const rd_kafka_message
     return result;
 }
 
-static bool keep_seen(void *ctx, const PGresult *row)
+/* ---- What was seen before --------------------------------------------------------------- */
+
+/* What is to be asked about one journal. */
+struct asking {
+    size_t journal; /* index into loader_marks.journals */
+    struct loader_asked *list;
+    size_t n;
+};
+
+static bool needs_look(const struct loader_batch *b, const struct loader_mark *mark, uint64_t seq,
+                       enum loader_number_is is)
 {
-    loader_seen_add(ctx, (uint64_t)postgres_integer(row, 0));
-    return true;
+    return b->looks_at_all || seq <= mark->stored_seq || is == LOADER_NUMBER_ANOTHER;
 }
 
-static bool looks_resent(const struct loader_batch *b, const struct loader_mark *mark, uint64_t seq)
+/* Add a message, where it is one of the journal's that needs a look. */
+static enum sink_result ask(struct loader_batch *b, const rd_kafka_message_t *m,
+                            struct loader_marks *marks, struct asking *asking, struct err *err)
 {
-    return b->looks_at_all || seq <= mark->stored_seq;
-}
-
-/* Widen the range by a message, where it is one of the mark's that may be there. */
-static void widen(struct loader_batch *b, const struct loader_mark *mark,
-                  const rd_kafka_message_t *m, struct postgres_range *range)
-{
+    const struct loader_place *place =
+        loader_place_of(b, rd_kafka_topic_name(m->rkt), m->partition);
     struct err ignored; /* a message that cannot be read is refused when its turn comes */
     struct loader_message l;
+    struct loader_mark *mark;
     struct slice journal;
     uint64_t seq;
 
-    if (loader_place_of(b, rd_kafka_topic_name(m->rkt), m->partition) != mark->place ||
-        !loader_message_place(m, &journal, &seq) || !slice_equal(journal, mark->journal) ||
-        !looks_resent(b, mark, seq) || loader_message_read(m, &b->arena, &l, &ignored) != SINK_OK) {
-        return;
+    if (!place || !loader_message_place(m, &journal, &seq) ||
+        !slice_equal(journal, marks->journals[asking->journal].id) ||
+        loader_message_read(m, &b->arena, &l, &ignored) != SINK_OK) {
+        return SINK_OK;
     }
-    range->type = l.record.type;
-    range->from_us = l.time_us < range->from_us ? l.time_us : range->from_us;
-    range->to_us = l.time_us > range->to_us ? l.time_us : range->to_us;
-    range->from_seq = l.record.seq < range->from_seq ? l.record.seq : range->from_seq;
-    range->to_seq = l.record.seq > range->to_seq ? l.record.seq : range->to_seq;
+
+    enum sink_result result = loader_mark_of(marks, journal, place, &mark, err);
+
+    if (result == SINK_OK &&
+        needs_look(b, mark, seq,
+                   loader_known_as(&marks->journals[asking->journal].known, seq, &l.record.leaf))) {
+        asking->list[asking->n++] = (struct loader_asked){
+            .seq = seq, .time_us = l.time_us, .leaf = l.record.leaf, .seen = seq <= mark->stored_seq
+        };
+    }
+    return result;
 }
 
-/* One question for all messages of the batch that look like resends: a producer resends many. */
-static enum sink_result look(struct loader_batch *b, struct loader_mark *mark, struct err *err)
+/* One question for all messages of the batch that need it: a producer resends many. */
+static enum sink_result look(struct loader_batch *b, struct loader_marks *marks, size_t journal,
+                             struct err *err)
 {
-    struct postgres_range range = { .journal = mark->journal,
-                                    .from_us = INT64_MAX,
-                                    .from_seq = UINT64_MAX };
+    struct asking asking = { .journal = journal, .list = xcalloc(b->n, sizeof(*asking.list)) };
+    enum sink_result result = SINK_OK;
 
-    for (size_t i = 0; i < b->n; i++) {
-        widen(b, mark, b->messages[i], &range);
+    for (size_t i = 0; result == SINK_OK && i < b->n; i++) {
+        result = ask(b, b->messages[i], marks, &asking, err);
     }
-    mark->looked = true;
-    return range.from_seq == UINT64_MAX
-               ? SINK_OK
-               : postgres_batch_list(b->db, &range, keep_seen, &mark->seen, err);
+
+    struct loader_journal *j = &marks->journals[journal];
+    const struct loader_question question = { b->db, b->o->state_dir, j->id, asking.list,
+                                              asking.n };
+
+    if (result == SINK_OK && asking.n > 0) {
+        result = loader_look(&question, &j->known, err);
+    }
+    j->looked = true;
+    free(asking.list);
+    return result;
+}
+
+/* Told once a journal: there may be many. */
+static void tell_twice(struct loader_batch *b, struct slice journal, const struct err *why)
+{
+    size_t n = b->n_told < LOADER_TOLD ? b->n_told : LOADER_TOLD;
+
+    for (size_t i = 0; i < n; i++) {
+        if (slice_equal(slice_from_cstr(b->told[i]), journal)) {
+            return;
+        }
+    }
+    (void)snprintf(b->told[b->n_told++ % LOADER_TOLD], ID_TEXT_SIZE, "%" SLICE_FMT,
+                   SLICE_ARG(journal));
+    log_error("a journal gives its numbers again, to other records: these are kept as dead letters",
+              log_str("sink", "postgres"), log_str("err", why->text));
+}
+
+/* Another record has its number: a person gets it. */
+static enum sink_result keep_twice(struct loader_batch *b, const rd_kafka_message_t *m,
+                                   const struct loader_message *l, struct err *err)
+{
+    struct err why;
+
+    (void)err_set(&why, ERR_INVALID,
+                  "journal %" SLICE_FMT " had another record %llu before: the state folder of its "
+                  "collector is an older copy (%s/%d at offset %lld)",
+                  SLICE_ARG(l->journal), (unsigned long long)l->record.seq,
+                  rd_kafka_topic_name(m->rkt), m->partition, (long long)m->offset);
+    if (!loader_message_letter(m, &b->arena, b->o->state_dir, why.text, err)) {
+        return SINK_RETRY;
+    }
+    postgres_arm(b->db->db); /* letters take their own time */
+    tell_twice(b, l->journal, &why);
+    b->count.dead++;
+    return SINK_OK;
 }
 
 static enum sink_result add_message(struct loader_batch *b, size_t i, struct loader_marks *marks,
@@ -179,20 +235,35 @@ static enum sink_result add_message(struct loader_batch *b, size_t i, struct loa
         return result;
     }
     result = loader_mark_of(marks, l.journal, place, &mark, err);
-    if (result == SINK_OK && !mark->looked && looks_resent(b, mark, l.record.seq)) {
-        result = look(b, mark, err);
-    }
     if (result != SINK_OK) {
         return result;
     }
     loader_mark_move(mark, l.record.seq);
-    if (loader_seen_has(&mark->seen, l.record.seq)) {
+
+    size_t at = mark->journal;
+    enum loader_number_is is =
+        loader_known_as(&marks->journals[at].known, l.record.seq, &l.record.leaf);
+
+    if (!marks->journals[at].looked && needs_look(b, mark, l.record.seq, is)) {
+        result = look(b, marks, at, err);
+        is = loader_known_as(&marks->journals[at].known, l.record.seq, &l.record.leaf);
+    }
+    if (result != SINK_OK) {
+        return result;
+    }
+    loader_known_add(&marks->journals[at].known, l.record.seq, &l.record.leaf);
+    switch (is) {
+    case LOADER_NUMBER_FREE:
+        count->loaded++;
+        return postgres_batch_add(b->db, l.journal, &l.record, err);
+    case LOADER_NUMBER_ITS:
         count->dropped++;
         return SINK_OK;
+    case LOADER_NUMBER_ANOTHER:
+        b->unsure = !b->looks_at_all;
+        return b->unsure ? SINK_RETRY : keep_twice(b, m, &l, err);
     }
-    loader_seen_add(&mark->seen, l.record.seq);
-    count->loaded++;
-    return postgres_batch_add(b->db, l.journal, &l.record, err);
+    return SINK_OK;
 }
 
 /* ---- One transaction ---------------------------------------------------------------- */
@@ -286,6 +357,7 @@ static enum sink_result commit_range(struct loader_batch *b, size_t from, size_t
     char source[300];
     enum sink_result result = postgres_batch_begin(b->db, err);
 
+    b->unsure = false;
     (void)snprintf(source, sizeof(source), "loader:%s", b->o->collector);
     if (result == SINK_OK) {
         result = move_offsets(b, from, to, err);
@@ -304,7 +376,8 @@ static enum sink_result commit_range(struct loader_batch *b, size_t from, size_t
         result = postgres_batch_commit(b->db, slice_from_cstr(source), err);
     }
     if (result != SINK_OK) {
-        b->doubled = strcmp(b->db->db->sqlstate, unique_violation) == 0;
+        b->unsure = b->unsure ||
+                    (result == SINK_BROKEN && strcmp(b->db->db->sqlstate, unique_violation) == 0);
         return postgres_batch_abandon(b->db, result, err);
     }
     remember_offsets(b);
@@ -334,47 +407,17 @@ static enum sink_result bury(struct loader_batch *b, size_t i, struct err *err)
     return result;
 }
 
-/* As it comes; and with a look at everything where something is there that we did not know of. */
+/* As it comes; and with a look at everything where a number is taken that we took for free. */
 static enum sink_result commit_once(struct loader_batch *b, size_t from, size_t to, struct err *err)
 {
     enum sink_result result = commit_range(b, from, to, false, err);
 
-    if (result == SINK_BROKEN && b->doubled) {
+    if (b->unsure && (result == SINK_RETRY || result == SINK_BROKEN)) {
         b->looks_at_all = true;
         result = commit_range(b, from, to, false, err);
         b->looks_at_all = false;
     }
     return result;
-}
-
-/*
- * Whether another record is stored as this one, with its journal and sequence, about its day.
- * Where not, it is something else that may be there once only, which a person has to mend.
- */
-static bool is_taken(struct loader_batch *b, const rd_kafka_message_t *m)
-{
-    struct loader_seen seen = { 0 };
-    struct loader_message l;
-    struct err ignored; /* why the record is refused has been told */
-
-    if (loader_message_read(m, &b->arena, &l, &ignored) != SINK_OK) {
-        return false;
-    }
-
-    const struct postgres_range range = { .journal = l.journal,
-                                          .type = l.record.type,
-                                          .from_us = l.time_us - CLOCK_DAY_US,
-                                          .to_us = l.time_us + CLOCK_DAY_US,
-                                          .from_seq = l.record.seq,
-                                          .to_seq = l.record.seq };
-
-    postgres_arm(b->db->db);
-
-    bool taken = postgres_batch_list(b->db, &range, keep_seen, &seen, &ignored) == SINK_OK &&
-                 loader_seen_has(&seen, l.record.seq);
-
-    loader_seen_done(&seen);
-    return taken;
 }
 
 static enum sink_result commit_some(struct loader_batch *b, size_t from, size_t to,
@@ -404,7 +447,7 @@ static enum sink_result commit_some(struct loader_batch *b, size_t from, size_t 
         b->unreadable = LOADER_BATCH;
         result = commit_once(b, from, to, err);
 
-        bool has_both = result == SINK_BROKEN && b->doubled; /* a record and its resend */
+        bool has_both = result == SINK_BROKEN && b->unsure; /* what another loader added, too */
 
         if (result != SINK_REJECT && !has_both) {
             return result;
@@ -413,7 +456,7 @@ static enum sink_result commit_some(struct loader_batch *b, size_t from, size_t 
             middle = b->unreadable + 1;
             result = commit_and_bury(b, from, b->unreadable, err);
         } else if (to - from == 1) {
-            return has_both && !is_taken(b, b->messages[from]) ? SINK_BROKEN : bury(b, from, err);
+            return has_both ? SINK_BROKEN : bury(b, from, err); /* somebody's own index */
         } else {
             result = commit_some(b, from, middle, err);
         }

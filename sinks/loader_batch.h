@@ -8,6 +8,7 @@
 
 #include <librdkafka/rdkafka.h>
 
+#include "collector/base/id.h"
 #include "sinks/loader.h"
 #include "sinks/postgres_batch.h"
 
@@ -15,6 +16,7 @@ enum {
     LOADER_BATCH = 5000,                   /* messages at most */
     LOADER_BATCH_BYTES = 16 * 1024 * 1024, /* of their values */
     LOADER_PARTITIONS = 1024,              /* of all topics that one loader may get */
+    LOADER_TOLD = 16, /* journals of which it is remembered that they are told */
 };
 
 /* A partition that we have, and where it goes on. */
@@ -41,7 +43,9 @@ struct loader_batch {
     struct arena arena;
     struct loader_count count;
     size_t unreadable; /* index of a message that is no record of ours; LOADER_BATCH: none met */
-    bool doubled;      /* the last transaction failed over a row that is there already */
+    bool unsure;       /* the last transaction failed over a number or a row that is taken */
+    char told[LOADER_TOLD][ID_TEXT_SIZE]; /* journals that gave numbers twice, the latest */
+    size_t n_told;                        /* ever */
     bool looks_at_all; /* whatever comes may be there already, also what is above the last sequence
                         */
 };

@@ -7,9 +7,10 @@
 
 void loader_marks_done(struct loader_marks *marks)
 {
-    for (size_t i = 0; i < marks->n; i++) {
-        loader_seen_done(&marks->list[i].seen);
+    for (size_t i = 0; i < marks->n_journals; i++) {
+        loader_known_done(&marks->journals[i].known);
     }
+    free(marks->journals);
     free(marks->list);
 }
 
@@ -17,11 +18,29 @@ static struct loader_mark *find(const struct loader_marks *marks, struct slice j
                                 const struct loader_place *place)
 {
     for (size_t i = marks->n; i > 0; i--) {
-        if (marks->list[i - 1].place == place && slice_equal(marks->list[i - 1].journal, journal)) {
-            return &marks->list[i - 1];
+        struct loader_mark *m = &marks->list[i - 1];
+
+        if (m->place == place && slice_equal(marks->journals[m->journal].id, journal)) {
+            return m;
         }
     }
     return NULL;
+}
+
+/* The index of a journal, which is added where it is not there. */
+static size_t journal_at(struct loader_marks *marks, struct slice id)
+{
+    for (size_t i = 0; i < marks->n_journals; i++) {
+        if (slice_equal(marks->journals[i].id, id)) {
+            return i;
+        }
+    }
+    if (marks->n_journals == marks->cap_journals) {
+        marks->cap_journals = marks->cap_journals > 0 ? marks->cap_journals * 2 : 16;
+        marks->journals = xrealloc(marks->journals, marks->cap_journals * sizeof(*marks->journals));
+    }
+    marks->journals[marks->n_journals] = (struct loader_journal){ .id = id };
+    return marks->n_journals++;
 }
 
 static struct loader_mark *add(struct loader_marks *marks, const struct loader_mark *m)
@@ -52,7 +71,7 @@ enum sink_result loader_mark_of(struct loader_marks *marks, struct slice journal
                                values, 3, postgres_keep_integer, &last, NULL, err);
     }
     if (!m && class == SQL_DONE) {
-        m = add(marks, &(const struct loader_mark){ .journal = journal,
+        m = add(marks, &(const struct loader_mark){ .journal = journal_at(marks, journal),
                                                     .place = place,
                                                     .last_seq = (uint64_t)last,
                                                     .stored_seq = (uint64_t)last });
@@ -76,7 +95,7 @@ enum sink_result loader_marks_write(const struct loader_marks *marks, struct err
     for (size_t i = 0; class == SQL_DONE && i < marks->n; i++) {
         const struct loader_mark *m = &marks->list[i];
         const struct postgres_value values[] = {
-            postgres_of_text(m->journal),
+            postgres_of_text(marks->journals[m->journal].id),
             postgres_of_text(slice_from_cstr(m->place->topic)),
             postgres_of_integer(m->place->partition),
             postgres_of_integer((int64_t)m->last_seq),

@@ -2,9 +2,8 @@
  * loader_mark: how far a loader has read one journal in one partition of a topic.
  *
  * A topic's partition holds a journal's records in order, so what is above the last
- * sequence is new, without a look. What is not is a resend, or a dead letter that was
- * sent at last: then the table knows. The partition's offset is ours while the
- * transaction lasts, and so are its marks.
+ * sequence is new, without a look. What is not needs one (loader_look.h). The partition's
+ * offset is ours while the transaction lasts, and so are its marks.
  *
  * A resend may come in another partition than the first time, where partitions were
  * added meanwhile. Its row is there already then, which the table's key refuses, and
@@ -14,15 +13,20 @@
 #pragma once
 
 #include "sinks/loader_batch.h"
-#include "sinks/loader_seen.h"
+#include "sinks/loader_known.h"
+
+/* A journal of which this transaction has messages. */
+struct loader_journal {
+    struct slice id;           /* into a message of the batch */
+    struct loader_known known; /* numbers that were looked for, and those that were added */
+    bool looked;               /* `known` has what was there before, of what needs a look */
+};
 
 struct loader_mark {
-    struct slice journal; /* into a message of the batch */
+    size_t journal; /* index into loader_marks.journals */
     const struct loader_place *place;
     uint64_t last_seq;
-    uint64_t stored_seq;     /* last_seq as it was before this transaction */
-    struct loader_seen seen; /* there already, of what this batch has, or added by it */
-    bool looked;             /* `seen` holds what was there before */
+    uint64_t stored_seq; /* last_seq as it was before this transaction */
     bool moved;
 };
 
@@ -32,9 +36,12 @@ struct loader_marks {
     struct loader_mark *list; /* owned */
     size_t n;
     size_t cap;
+    struct loader_journal *journals; /* owned */
+    size_t n_journals;
+    size_t cap_journals;
 };
 
-/* Release the list, not the struct. */
+/* Release the lists, not the struct. */
 void loader_marks_done(struct loader_marks *marks);
 
 /*

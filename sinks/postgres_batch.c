@@ -101,27 +101,6 @@ enum sink_result postgres_batch_has(struct postgres_batch *b, struct slice journ
     return sql_result(class);
 }
 
-enum sink_result postgres_batch_list(struct postgres_batch *b, const struct postgres_range *range,
-                                     bool (*on_row)(void *ctx, const PGresult *row), void *ctx,
-                                     struct err *err)
-{
-    const struct postgres_value values[] = {
-        postgres_of_text(range->journal),
-        postgres_of_time(range->from_us),
-        postgres_of_time(range->to_us),
-        postgres_of_integer((int64_t)range->from_seq),
-        postgres_of_integer((int64_t)range->to_seq),
-    };
-    char sql[200];
-
-    /* By time, not by day: it has an index, and stays what it is where a day is an edge. */
-    (void)snprintf(sql, sizeof(sql),
-                   "SELECT seq FROM %s WHERE journal = $1 AND time BETWEEN $2 AND $3 "
-                   "AND seq BETWEEN $4 AND $5 ORDER BY seq",
-                   table_shapes[table_of(range->type)].name);
-    return sql_result(postgres_query(b->db, sql, values, 5, on_row, ctx, NULL, err));
-}
-
 /* ---- A transaction ----------------------------------------------------------------- */
 
 static void forget(struct postgres_batch *b)

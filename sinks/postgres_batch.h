@@ -48,19 +48,6 @@ enum sink_result postgres_batch_has(struct postgres_batch *b, struct slice journ
                                     const struct sink_record *r, bool *ret_there, struct err *err)
     MUST_CHECK;
 
-/* A stretch of one journal's records, ends included. */
-struct postgres_range {
-    struct slice journal;
-    enum record_type type; /* of the table that holds them */
-    int64_t from_us, to_us;
-    uint64_t from_seq, to_seq;
-};
-
-/* Which records of a range were committed before; on_row gets a sequence and returns true. */
-enum sink_result postgres_batch_list(struct postgres_batch *b, const struct postgres_range *range,
-                                     bool (*on_row)(void *ctx, const PGresult *row), void *ctx,
-                                     struct err *err) MUST_CHECK;
-
 /*
  * Send what is left, and hear what became of all rows. Whoever writes more in the transaction
  * than records does it after this: the next statement would hear of a row that is refused.

@@ -1,9 +1,11 @@
 """`hooktrail ship --source kafka`: from the topics into PostgreSQL, each record once."""
 import contextlib
+import hashlib
 import itertools
 import json
 import random
 import re
+import shutil
 import signal
 import subprocess
 import time
@@ -188,6 +190,9 @@ def test_a_record_that_is_refused_is_a_dead_letter_and_a_letter_sent_late_is_loa
     assert_stored_once(postgres, dbname, [r for r in records if r.seq not in (1000, 2000)])
     assert [d["seq"] for d in source.letters()] == [1000]
     assert [(d["seq"], d["sink"]) for d in sink.letters()] == [(2000, "postgres")]
+    resend(source)
+    load_once(sink)
+    assert [d["seq"] for d in sink.letters()] == [2000]
 
     subprocess.run([*topic, "config", f"{dbname}.tool_execution", "max.message.bytes=1000000"],
                    check=True)
@@ -245,19 +250,109 @@ def test_a_record_in_whose_place_another_one_is_stored_is_a_dead_letter_and_stop
     topic = f"{dbname}.hook_evaluation"
     forged = re.sub(r'("time":"[^".]*)[.0-9]*Z', r"\1.000001Z", read_topic(kafka, topic)[0].value,
                     count=1)
-    for seq in range(last + 1, last + 4):
+    forged_seqs = range(last + 2, last + 5)  # behind the checkpoint
+    for seq in forged_seqs:
         send(kafka, topic, forged, journal, seq)
     load_once(sink)
     source.fill(300)
     source.ship_once()
     load_once(sink)
     records = records_of(source, journal)
-    taken = [r for r in records if last < r.seq < last + 4 and r.type == "hook_evaluation"]
+    taken = [r for r in records if r.seq in forged_seqs]
     letters = sink.letters()
-    assert taken and sorted(d["seq"] for d in letters) == [r.seq for r in taken]
-    assert all("duplicate key" in d["error"] for d in letters)
+    assert len(taken) == 3 and sorted(d["seq"] for d in letters) == [r.seq for r in taken]
+    assert all(f"journal {journal} had another record" in d["error"] for d in letters)
     missing = {f"{r.journal}|{r.seq}|{r.leaf}" for r in records} - set(postgres.psql(STORED, dbname))
     assert missing == {f"{r.journal}|{r.seq}|{r.leaf}" for r in taken}
+
+
+def letters_of(sink):
+    """As they lie in the file, with the leaf of each record."""
+    lines = (sink.path / "deadletters" / "postgres.ndjson").read_text().splitlines()
+    raw = [line[line.index('"record":') + 9:-1] for line in lines]
+    return [(json.loads(line), hashlib.sha256(b"\0" + r.encode()).hexdigest())
+            for line, r in zip(lines, raw)]
+
+
+def restore_in_place(copy, folder):
+    """The files of the copy and no others; the folders stay what they are, to their inodes."""
+    for path in folder.rglob("*"):
+        if not path.is_dir():
+            path.unlink()
+    shutil.copytree(copy, folder, dirs_exist_ok=True)
+
+
+@pytest.mark.parametrize("days, loaded, shift", ((0, True, 0), (1, True, 0), (0, False, 0), (1, True, 1)),
+                         ids=("the same day", "another day", "not loaded yet", "another kind"))
+def test_numbers_that_are_given_again_after_a_restore_hide_nothing(producer, loader, postgres, dbname,
+                                                                   days, loaded, shift):
+    """
+    The state folder of a collector is restored from an older copy, so that the journal takes it for
+    its own (a disk's snapshot, rsync): it goes on under the same id, with numbers that others had.
+    """
+    source, sink = producer(), loader()
+    journal, _, _ = source.fill(900, days=days)
+    source.ship_once()
+    copy = source.path.with_name("copy")
+    shutil.copytree(source.path, copy)
+    kept = records_of(source, journal)[-1].seq
+    source.fill(900, days=days)
+    source.ship_once()
+    first = records_of(source, journal)
+    if loaded:
+        load_once(sink)
+        assert_stored_once(postgres, dbname, first)
+
+    restore_in_place(copy, source.path)
+    for n in (shift, 600) if shift else (600,):  # a lone one shifts the kinds behind it
+        assert source.fill(n)[0] == journal
+    source.ship_once()
+    again = [r for r in records_of(source, journal) if r.seq > kept]
+    assert again[0].seq == kept + 1 and again[-1].seq < first[-1].seq
+    said = load_once(sink)
+    letters = letters_of(sink)
+    if not loaded:  # of two, who came first is stored, and the topics are read side by side
+        dead = {leaf for _, leaf in letters}
+        first, again = ([r for r in first + again if (r.leaf in dead) == is_dead]
+                        for is_dead in (False, True))
+    assert_stored_once(postgres, dbname, first)
+    assert sorted(leaf for _, leaf in letters) == sorted(r.leaf for r in again)
+    assert all(d["error"].startswith(f"journal {journal} had another record {d['seq']} before: "
+                                     "the state folder of its collector is an older copy")
+               for d, _ in letters)
+    assert said.count("gives its numbers again") == 1 and f"dead={len(again)}" in said
+    assert sink.told("postgres")["dead"] == len(again)
+
+    resend(source)  # what is stored, and what is a dead letter
+    load_once(sink)
+    assert_stored_once(postgres, dbname, first)
+    assert len(sink.letters()) == len(again)
+    source.fill(900)  # first with numbers that were given before, and then with new ones
+    source.ship_once()
+    load_once(sink)
+    dead = {leaf for _, leaf in letters_of(sink)}
+    rest = {r for r in records_of(source, journal) if r.leaf not in dead} - set(first)
+    assert_stored_once(postgres, dbname, [*first, *rest])
+    assert len(dead) > len(again) and len(rest) > 300
+
+
+def test_a_resend_of_what_retention_has_removed_is_not_loaded_again(producer, loader, kafka, postgres,
+                                                                    dbname):
+    source, sink = producer(), loader()
+    source.fill(300, days=5)
+    source.ship_once()
+    load_once(sink)
+    for table in ("hook_evaluation", "hook_execution", "tool_execution"):
+        for name in postgres.psql("SELECT inhrelid::regclass FROM pg_inherits WHERE "
+                                  f"inhparent = '{table}'::regclass AND right(inhrelid::regclass::text, "
+                                  "8)::date < current_date - 2", dbname):
+            postgres.psql(f"DROP TABLE {name}", dbname)
+    left = stored(postgres, dbname)
+    sink.sinks(kafka=into(kafka, dbname, "at-least-once"),
+               postgres={"dsn": postgres.dsn(dbname), "retention_days": 2})
+    resend(source)
+    assert re.search("records=0 resends_dropped=30[0-9] dead=0", load_once(sink))
+    assert stored(postgres, dbname) == left and sink.letters() == []
 
 
 def test_what_a_newer_collector_sends_waits_for_a_newer_loader_and_a_new_type_is_filed(

@@ -37,21 +37,26 @@ static int failed(rd_kafka_error_t *error)
     return 3;
 }
 
+static bool produce(rd_kafka_t *rk, const char *topic, int partition, char *const *texts)
+{
+    return rd_kafka_producev(rk, RD_KAFKA_V_TOPIC(topic), RD_KAFKA_V_PARTITION(partition),
+                             RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY), RD_KAFKA_V_KEY("1", 1),
+                             RD_KAFKA_V_HEADER("journal", texts[0], -1),
+                             RD_KAFKA_V_HEADER("seq", texts[1], -1),
+                             RD_KAFKA_V_VALUE(texts[2], strlen(texts[2])),
+                             RD_KAFKA_V_END) == RD_KAFKA_RESP_ERR_NO_ERROR &&
+           rd_kafka_flush(rk, TIMEOUT_MS) == RD_KAFKA_RESP_ERR_NO_ERROR;
+}
+
 /* A line, which is cut in place: wait until the broker has its message. */
 static bool send_line(rd_kafka_t *rk, const char *topic, char *line)
 {
     char *rest = line;
-    const char *partition = strsep(&rest, "\t");
-    const char *journal = strsep(&rest, "\t");
-    const char *seq = strsep(&rest, "\t");
+    int partition = (int)strtol(strsep(&rest, "\t"), NULL, 10);
+    char *journal = strsep(&rest, "\t");
+    char *seq = strsep(&rest, "\t");
 
-    if (!rest ||
-        rd_kafka_producev(
-            rk, RD_KAFKA_V_TOPIC(topic), RD_KAFKA_V_PARTITION((int32_t)strtol(partition, NULL, 10)),
-            RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY), RD_KAFKA_V_KEY("1", 1),
-            RD_KAFKA_V_HEADER("journal", journal, -1), RD_KAFKA_V_HEADER("seq", seq, -1),
-            RD_KAFKA_V_VALUE(rest, strlen(rest)), RD_KAFKA_V_END) ||
-        rd_kafka_flush(rk, TIMEOUT_MS)) {
+    if (!rest || !produce(rk, topic, partition, (char *const[]){ journal, seq, rest })) {
         return false;
     }
     (void)puts("open");
