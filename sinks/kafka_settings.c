@@ -1,11 +1,13 @@
 #include "sinks/kafka_settings.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "collector/base/config.h"
+#include "collector/base/config_kafka.h"
 #include "collector/base/log.h"
 
 enum {
@@ -15,16 +17,6 @@ enum {
 
 /* How long a broker that is back may go unnoticed, unless told; librdkafka: 10 s. */
 #define RECONNECT_MS "2000"
-
-/* Properties that our promises stand on, with the only value that keeps them. */
-static const struct {
-    const char *name;
-    const char *value; /* NULL: never to be set */
-} ours[] = {
-    { "enable.idempotence", "true" },   { "acks", "all" },
-    { "request.required.acks", "all" }, { "transactional.id", NULL },
-    { "enable.auto.commit", NULL },     { "delivery.report.only.error", "false" },
-};
 
 static bool read_int(const json_t *settings, const char *key, int least, int most, int *value,
                      struct err *err)
@@ -105,25 +97,6 @@ static const char *text_of(const json_t *v, char *space, size_t size)
     return NULL;
 }
 
-static bool is_allowed(const char *name, const char *value, struct err *err)
-{
-    for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++) {
-        if (strcmp(name, ours[i].name) != 0) {
-            continue;
-        }
-        if (!ours[i].value) {
-            return err_set(err, ERR_INVALID, "sinks.kafka.properties.%s: is chosen by hooktrail",
-                           name);
-        }
-        if (strcmp(value, ours[i].value) != 0 && strcmp(value, "-1") != 0) {
-            return err_set(err, ERR_INVALID,
-                           "sinks.kafka.properties.%s: must be %s, or records could be lost", name,
-                           ours[i].value);
-        }
-    }
-    return true;
-}
-
 static bool set_one(rd_kafka_conf_t *conf, const char *name, const char *value, struct err *err)
 {
     char text[200];
@@ -159,6 +132,9 @@ static bool set_secret(rd_kafka_conf_t *conf, const char *name, const char *valu
     if (!config_secret(value, &a, &meant, err)) {
         return err_wrap(err, "sinks.kafka.properties.%s", name);
     }
+    if (!kafka_property_check(name, meant, err)) {
+        return err_wrap(err, "sinks.kafka.properties.%s", name);
+    }
     return is_readable(name, meant, err) && set_one(conf, name, meant, err);
 }
 
@@ -175,7 +151,19 @@ static bool set_properties(rd_kafka_conf_t *conf, json_t *properties, struct err
         if (!value) {
             return err_set(err, ERR_INVALID, "sinks.kafka.properties.%s: want a plain value", name);
         }
-        if (!is_allowed(name, value, err) || !set_secret(conf, name, value, err)) {
+        if (!set_secret(conf, name, value, err)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Over what the user says, hence only what hooktrail.yaml(5) tells to be ours. */
+static bool set_ours(rd_kafka_conf_t *conf, const char *const *extra, struct err *err)
+{
+    for (; *extra; extra += 2) {
+        assert(kafka_property_find(extra[0]));
+        if (!set_one(conf, extra[0], extra[1], err)) {
             return false;
         }
     }
@@ -195,11 +183,8 @@ bool kafka_conf_new(const struct kafka_settings *set, const char *const *extra,
     rd_kafka_conf_t *conf = rd_kafka_conf_new();
     bool ok = set_one(conf, "client.id", "hooktrail", err) &&
               set_one(conf, "reconnect.backoff.max.ms", RECONNECT_MS, err) &&
-              set_properties(conf, set->properties, err);
+              set_properties(conf, set->properties, err) && set_ours(conf, extra, err);
 
-    for (; ok && *extra; extra += 2) {
-        ok = set_one(conf, extra[0], extra[1], err);
-    }
     if (!ok) {
         rd_kafka_conf_destroy(conf);
         return false;

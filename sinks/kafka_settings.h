@@ -2,9 +2,8 @@
  * kafka_settings: the `kafka` sink's mapping in hooktrail.yaml, and a librdkafka
  * configuration made from it.
  *
- * Every librdkafka property can be set under `properties`. Some are ours, since
- * what we promise stands on them: enable.idempotence, acks, transactional.id,
- * enable.auto.commit.
+ * Every librdkafka property can be set under `properties`, but for those that what we
+ * promise stands on (collector/base/config_kafka.h).
  */
 #pragma once
 
@@ -30,7 +29,7 @@ bool kafka_settings_read(const json_t *settings, struct kafka_settings *ret, str
 
 /*
  * A configuration with the properties and, over them, `extra` (name, value, …,
- * NULL). Owned by the caller until rd_kafka_new() takes it.
+ * NULL; only what config_kafka.h tells). Owned by the caller until rd_kafka_new() takes it.
  * Errors: ERR_INVALID names the property.
  */
 bool kafka_conf_new(const struct kafka_settings *set, const char *const *extra,

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "collector/base/config_dsn.h"
+#include "collector/base/config_kafka.h"
 #include "collector/base/config_listen.h"
 #include "collector/base/config_read.h"
 #include "collector/base/config_redact.h"
@@ -270,6 +271,38 @@ static bool sink_map(struct config_reader *r, const struct config_map *root, con
            config_sub_map(r, &sinks, name, path, ret) && ret->map;
 }
 
+/* A value that only says where it stands is looked at when it is used. */
+static void check_properties(struct config_reader *r, const struct config_map *m, json_t *checked)
+{
+    const char *name;
+    json_t *v;
+
+    json_object_foreach(checked, name, v)
+    {
+        const char *value = json_string_value(v);
+        struct err err;
+
+        if (!config_is_reference(value) && !kafka_property_check(name, value, &err)) {
+            config_fault(r, m, name, "%s", err.text);
+        }
+    }
+}
+
+static void check_kafka(struct config_reader *r, const struct config_map *kafka)
+{
+    const struct config_sink *sink = config_find_sink(r->c, "kafka");
+    struct config_map m;
+
+    if (!config_sub_map(r, kafka, "properties", "sinks.kafka.properties", &m)) {
+        return;
+    }
+    if (!json_object_get(m.map, "bootstrap.servers") &&
+        !json_object_get(m.map, "metadata.broker.list")) {
+        config_fault(r, kafka, "properties", "bootstrap.servers is missing");
+    }
+    check_properties(r, &m, json_object_get(sink->settings, "properties"));
+}
+
 /* What no server can mend is told here, not by a sink that tries for ever. */
 static void check_sinks(struct config_reader *r, const struct config_map *root)
 {
@@ -284,12 +317,7 @@ static void check_sinks(struct config_reader *r, const struct config_map *root)
         }
     }
     if (sink_map(r, root, "kafka", "sinks.kafka", &m)) {
-        const json_t *properties = json_object_get(m.map, "properties");
-
-        if (!json_object_get(properties, "bootstrap.servers") &&
-            !json_object_get(properties, "metadata.broker.list")) {
-            config_fault(r, &m, "properties", "bootstrap.servers is missing");
-        }
+        check_kafka(r, &m);
     }
 }
 

@@ -133,7 +133,8 @@ static void sinks_keep_the_order_of_the_file(void **state)
     (void)state;
     struct config *c =
         load("sinks:\n"
-             "  kafka: {properties: {bootstrap.servers: k, linger.ms: 5, enable: true}}\n"
+             "  kafka: {properties: {bootstrap.servers: k, linger.ms: 5, enable: true, acks: -1,"
+             " enable.idempotence: true, partitioner: 'env:NOWHERE'}}\n"
              "  'null':\n"
              "  sqlite: {retention_days: 7}\n");
 
@@ -189,6 +190,10 @@ static void what_cannot_be_meant_is_a_fault_with_line_and_key(void **state)
           "sslmode must be one of disable, " },
         { "sinks:\n  kafka:\n    properties: {}\n", 3, "sinks.kafka.properties",
           "bootstrap.servers is missing" },
+        { "sinks:\n  kafka:\n    properties:\n      bootstrap.servers: k\n      acks: 1\n", 5,
+          "sinks.kafka.properties.acks", "must be all" },
+        { "sinks:\n  kafka: {properties: {bootstrap.servers: k, group.id: g}}\n", 2,
+          "sinks.kafka.properties.group.id", "must not be set: it is sinks.kafka.group" },
         { "sinks: {}\n", 1, "sinks", "names no sink" },
         { "sinks: {kafka: {properties: [1]}}\n", 1, "sinks.kafka.properties", "a mapping" },
         { "serve: {store: postgres}\n", 1, "serve.store", "no sink 'postgres'" },

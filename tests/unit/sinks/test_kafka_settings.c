@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "collector/base/cleanup.h"
+#include "collector/base/config_kafka.h"
 #include "tests/unit/unit.h"
 
 #define TEN "0123456789"
@@ -115,14 +116,49 @@ static void a_value_may_stand_in_the_environment(void **state)
     assert_int_equal(unsetenv("TEST_KAFKA_PASSWORD"), 0);
 }
 
-static void what_the_driver_needs_stands_over_what_the_user_says(void **state)
+static void what_the_driver_needs_stands_over_what_is_lent(void **state)
 {
     (void)state;
-    static const char *const extra[] = { "isolation.level", "read_committed", NULL };
+    static const char *const extra[] = { "batch.size", "4000", NULL };
 
-    assert_string_equal(
-        value_of("{\"isolation.level\":\"read_uncommitted\"}", extra, "isolation.level"),
-        "read_committed");
+    assert_string_equal(value_of("{\"batch.size\":9000}", extra, "batch.size"), "4000");
+}
+
+/* Each row of the list: what the user must not say is refused, all else reaches librdkafka. */
+static void what_is_ours_is_refused_by_its_name_and_all_else_is_the_users(void **state)
+{
+    (void)state;
+    const struct kafka_property *p;
+
+    for (size_t i = 0; (p = kafka_property_at(i)) != NULL; i++) {
+        JSON *j = json_pack("{s:s}", p->name, p->never ? p->never : "4000");
+        const struct kafka_settings set = { .properties = j };
+        rd_kafka_conf_t *conf = NULL;
+        struct err err = { 0 };
+
+        assert_int_equal(kafka_conf_new(&set, nothing, &conf, &err), p->free);
+        if (p->free) {
+            rd_kafka_conf_destroy(conf);
+            continue;
+        }
+        assert_int_equal(err.code, ERR_INVALID);
+        assert_non_null(strstr(err.text, p->name));
+        assert_non_null(strstr(err.text, p->rule));
+    }
+}
+
+static void a_reference_hides_nothing_that_is_ours(void **state)
+{
+    (void)state;
+    JSON *j = json_pack("{s:s}", "partitioner", "env:TEST_KAFKA_PARTITIONER");
+    const struct kafka_settings set = { .properties = j };
+    rd_kafka_conf_t *conf;
+    struct err err = { 0 };
+
+    assert_int_equal(setenv("TEST_KAFKA_PARTITIONER", "random", 1), 0);
+    assert_false(kafka_conf_new(&set, nothing, &conf, &err));
+    assert_non_null(strstr(err.text, "properties.partitioner: must not be random"));
+    assert_int_equal(unsetenv("TEST_KAFKA_PARTITIONER"), 0);
 }
 
 static void a_property_that_breaks_a_promise_or_is_none_is_refused_by_its_name(void **state)
@@ -136,8 +172,8 @@ static void a_property_that_breaks_a_promise_or_is_none_is_refused_by_its_name(v
         { "{\"acks\":1}", "properties.acks: must be all" },
         { "{\"request.required.acks\":\"0\"}", "properties.request.required.acks: must be all" },
         { "{\"enable.idempotence\":false}", "properties.enable.idempotence: must be true" },
-        { "{\"transactional.id\":\"x\"}", "properties.transactional.id: is chosen" },
-        { "{\"enable.auto.commit\":true}", "properties.enable.auto.commit: is chosen" },
+        { "{\"transactional.id\":\"x\"}", "properties.transactional.id: must not be set" },
+        { "{\"enable.auto.commit\":true}", "properties.enable.auto.commit: must not be set" },
         { "{\"delivery.report.only.error\":true}",
           "properties.delivery.report.only.error: must be false" },
         { "{\"linger.ms\":[1]}", "properties.linger.ms: want a plain value" },
@@ -166,14 +202,16 @@ static void the_one_value_of_a_property_of_ours_is_allowed(void **state)
     assert_string_equal(value_of("{\"acks\":-1}", nothing, "acks"), "-1");
     assert_string_equal(value_of("{\"enable.idempotence\":true}", nothing, "enable.idempotence"),
                         "true");
+    assert_string_equal(value_of("{\"partitioner\":\"murmur2\"}", nothing, "partitioner"),
+                        "murmur2");
 }
 
 static void properties_that_do_not_go_together_make_no_client(void **state)
 {
     (void)state;
-    static const char *const extra[] = { "enable.idempotence", "true",
-                                         "max.in.flight.requests.per.connection", "100", NULL };
-    const struct kafka_settings set = { 0 };
+    static const char *const extra[] = { "enable.idempotence", "true", NULL };
+    JSON *p = json_pack("{s:i}", "max.in.flight.requests.per.connection", 100);
+    const struct kafka_settings set = { .properties = p };
     rd_kafka_conf_t *conf;
     struct err err = { 0 };
 
@@ -191,7 +229,9 @@ int main(void)
         cmocka_unit_test(what_cannot_be_is_refused_by_its_name),
         cmocka_unit_test(a_plain_value_of_any_type_reaches_librdkafka),
         cmocka_unit_test(a_value_may_stand_in_the_environment),
-        cmocka_unit_test(what_the_driver_needs_stands_over_what_the_user_says),
+        cmocka_unit_test(what_the_driver_needs_stands_over_what_is_lent),
+        cmocka_unit_test(what_is_ours_is_refused_by_its_name_and_all_else_is_the_users),
+        cmocka_unit_test(a_reference_hides_nothing_that_is_ours),
         cmocka_unit_test(a_property_that_breaks_a_promise_or_is_none_is_refused_by_its_name),
         cmocka_unit_test(the_one_value_of_a_property_of_ours_is_allowed),
         cmocka_unit_test(properties_that_do_not_go_together_make_no_client),
