@@ -33,6 +33,9 @@ const size_t migrations_postgres_count =
 
 bool migration_may_update(int64_t there, size_t known, struct err *err)
 {
+    if (there < 0) {
+        return err_set(err, ERR_INVALID, "this is another program's database");
+    }
     if (there <= (int64_t)known) {
         return true;
     }
@@ -44,10 +47,10 @@ bool migration_may_update(int64_t there, size_t known, struct err *err)
 
 bool migration_may_read(int64_t there, size_t known, struct err *err)
 {
-    if (there <= 0) {
+    if (there == 0) {
         return err_set(err, ERR_NOT_FOUND, "the store is empty (hooktrail ship fills it)");
     }
-    if (there + 1 < (int64_t)known) {
+    if (there > 0 && there + 1 < (int64_t)known) {
         return err_set(err, ERR_INVALID,
                        "the store's schema is version %lld, this program reads %zu and %zu: "
                        "hooktrail ship brings it up to date",

@@ -25,9 +25,9 @@ extern const struct migration migrations_postgres[];
 extern const size_t migrations_postgres_count;
 
 /*
- * Whether a store of version `there` (0: empty) may be brought up to date by a program
- * that knows versions up to `known`, and whether it may be read: this version and the
- * one before. The error says what to do about it.
+ * Whether a store of version `there` (0: empty; -1: another program's) may be brought up to date by
+ * a program that knows versions up to `known`, and whether it may be read: this version and the one
+ * before. The error says what to do about it.
  */
 bool migration_may_update(int64_t there, size_t known, struct err *err) MUST_CHECK;
 bool migration_may_read(int64_t there, size_t known, struct err *err) MUST_CHECK;

@@ -6,15 +6,19 @@ static enum sql_class ask_number(struct postgres *p, const char *sql, int64_t *r
     return postgres_query(p, sql, NULL, 0, postgres_keep_integer, ret, NULL, err);
 }
 
-/* 0: no schema of ours there. */
+/* 0: no table of versions; 1: it is ours (others have one of that name, too). */
+static const char whose_sql[] =
+    "SELECT CASE WHEN to_regclass('schema_version') IS NULL THEN 0 "
+    "WHEN to_regclass('hook_evaluation') IS NOT NULL AND count(*) = 2 THEN 1 ELSE -1 END "
+    "FROM pg_attribute WHERE attrelid = to_regclass('schema_version') AND NOT attisdropped "
+    "AND (attname, atttypid) IN (('version', 'int4'::regtype), ('name', 'text'::regtype))";
+
+/* 0: no schema of ours there. -1: another program's. */
 static enum sql_class current_version(struct postgres *p, int64_t *ret, struct err *err)
 {
-    int64_t there = 0;
-    enum sql_class class =
-        ask_number(p, "SELECT to_regclass('schema_version') IS NOT NULL", &there, err);
+    enum sql_class class = ask_number(p, whose_sql, ret, err);
 
-    *ret = 0;
-    if (class != SQL_DONE || there == 0) {
+    if (class != SQL_DONE || *ret <= 0) {
         return class;
     }
     return ask_number(p, "SELECT coalesce(max(version), 0)::int8 FROM schema_version", ret, err);
@@ -39,8 +43,7 @@ static enum sql_class apply(struct postgres *p, const struct migration *m, struc
 }
 
 /* Under the lock: of several that start at once, the others find it done. */
-static enum sql_class apply_missing(struct postgres *p, const struct migration *list, size_t n,
-                                    struct err *err)
+static enum sql_class apply_missing(struct postgres *p, struct err *err)
 {
     int64_t there = 0;
     enum sql_class class =
@@ -49,17 +52,16 @@ static enum sql_class apply_missing(struct postgres *p, const struct migration *
     if (class == SQL_DONE) {
         class = current_version(p, &there, err);
     }
-    if (class == SQL_DONE && !migration_may_update(there, n, err)) {
+    if (class == SQL_DONE && !migration_may_update(there, migrations_postgres_count, err)) {
         return SQL_REFUSED;
     }
-    for (size_t i = (size_t)there; class == SQL_DONE && i < n; i++) {
-        class = apply(p, &list[i], err);
+    for (size_t i = (size_t)there; class == SQL_DONE && i < migrations_postgres_count; i++) {
+        class = apply(p, &migrations_postgres[i], err);
     }
     return class;
 }
 
-enum sql_class postgres_migrate_with(struct postgres *p, const struct migration *list, size_t n,
-                                     struct err *err)
+enum sql_class postgres_migrate(struct postgres *p, struct err *err)
 {
     enum sql_class class = postgres_exec(p, "BEGIN", err);
     struct err ignored; /* the first refusal is what is told */
@@ -67,16 +69,11 @@ enum sql_class postgres_migrate_with(struct postgres *p, const struct migration 
     if (class != SQL_DONE) {
         return class;
     }
-    class = apply_missing(p, list, n, err);
+    class = apply_missing(p, err);
     if (class == SQL_DONE) {
         return postgres_exec(p, "COMMIT", err);
     }
     return postgres_exec(p, "ROLLBACK", &ignored) == SQL_LOST ? SQL_LOST : class;
-}
-
-enum sql_class postgres_migrate(struct postgres *p, struct err *err)
-{
-    return postgres_migrate_with(p, migrations_postgres, migrations_postgres_count, err);
 }
 
 bool postgres_check_schema(struct postgres *p, struct err *err)

@@ -8,12 +8,11 @@
 #include "collector/sql/migration.h"
 #include "collector/sql/postgres.h"
 
-/* Apply what is missing, all or nothing. Call postgres_arm() before. */
+/*
+ * Apply what is missing, all or nothing. On SQL_REFUSED, *err says in words what is there:
+ * a newer schema, or another program's. Call postgres_arm() before.
+ */
 enum sql_class postgres_migrate(struct postgres *p, struct err *err) MUST_CHECK;
 
-/* The same with a list of the caller's: for tests of migrations. */
-enum sql_class postgres_migrate_with(struct postgres *p, const struct migration *list, size_t n,
-                                     struct err *err) MUST_CHECK;
-
-/* For a reader. ERR_NOT_FOUND: no schema yet; ERR_INVALID: too new, or too old. */
+/* For a reader. ERR_NOT_FOUND: no schema yet; ERR_INVALID: too new, too old, or not ours. */
 bool postgres_check_schema(struct postgres *p, struct err *err) MUST_CHECK;

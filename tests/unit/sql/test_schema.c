@@ -74,7 +74,9 @@ static void a_failed_migration_leaves_the_version_before_it_whole(void **state)
 {
     (void)state;
     static const struct migration list[] = {
-        { 1, "one", "CREATE TABLE schema_version (version INTEGER, name TEXT, applied_at TEXT);" },
+        { 1, "one",
+          "CREATE TABLE schema_version (version INTEGER, name TEXT, applied_at TEXT);"
+          "CREATE TABLE hook_evaluation (x);" },
         { 2, "two", "CREATE TABLE a (x); CREATE TABLE a (x);" },
     };
     CLEANUP(sqlite_closep) struct sqlite *s = open_as(SQLITE_TO_WRITE);
@@ -87,19 +89,33 @@ static void a_failed_migration_leaves_the_version_before_it_whole(void **state)
     assert_int_equal(number(s, "SELECT count(*) FROM sqlite_schema WHERE name = 'a'"), 0);
 }
 
+/* Many have a table of that name, and may have our columns in it. */
 static void another_programs_database_is_left_alone(void **state)
 {
-    (void)state;
+    static const char *const theirs[] = {
+        "CREATE TABLE theirs (x)",
+        "CREATE TABLE schema_version (installed_rank INTEGER, version TEXT)",
+        "CREATE TABLE schema_version (version INTEGER, name TEXT)",
+        "CREATE TABLE hook_evaluation (x)",
+    };
     CLEANUP(sqlite_closep) struct sqlite *s = open_as(SQLITE_TO_WRITE);
     struct err err;
 
-    assert_int_equal(sqlite_exec(s, "CREATE TABLE theirs (x)", &err), SQL_DONE);
-    assert_int_equal(sqlite_migrate(s, &err), SQL_REFUSED);
-    assert_non_null(strstr(err.text, "another program's"));
-    assert_int_equal(number(s, "SELECT count(*) FROM sqlite_schema"), 1);
-    assert_false(sqlite_check_schema(s, &err));
-    assert_int_equal(err.code, ERR_INVALID);
-    assert_non_null(strstr(err.text, "another program's"));
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(theirs); i++) {
+        assert_int_equal(sqlite_exec(s, theirs[i], &err), SQL_DONE);
+        assert_int_equal(sqlite_migrate(s, &err), SQL_REFUSED);
+        assert_non_null(strstr(err.text, "another program's"));
+        assert_int_equal(number(s, "SELECT count(*) FROM sqlite_schema"), 1);
+        assert_false(sqlite_check_schema(s, &err));
+        assert_int_equal(err.code, ERR_INVALID);
+        assert_non_null(strstr(err.text, "another program's"));
+        assert_int_equal(sqlite_exec(s,
+                                     "DROP TABLE IF EXISTS theirs; DROP TABLE IF EXISTS "
+                                     "schema_version; DROP TABLE IF EXISTS hook_evaluation",
+                                     &err),
+                         SQL_DONE);
+    }
 }
 
 static void a_reader_makes_nothing_and_says_that_there_is_no_store(void **state)
