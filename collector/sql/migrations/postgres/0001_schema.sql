@@ -81,8 +81,8 @@ CREATE TABLE hook_evaluation (
     rejection_count       bigint NOT NULL,
     config_digest         text,
     body                  json NOT NULL,
-    -- Which record of which journal is this? (verify an export; a row that is
-    -- there twice is a bug that this stops)
+    -- Which record of which journal is this? (deadletter retry; a row that is there
+    -- twice is a bug that this stops)
     PRIMARY KEY (day, journal, seq)
 ) PARTITION BY RANGE (day);
 
@@ -93,7 +93,8 @@ CREATE INDEX hook_evaluation_thread ON hook_evaluation (thread_id, time)
     WHERE thread_id IS NOT NULL;
 -- Which hooks saw this tool call? (why --call)
 CREATE INDEX hook_evaluation_call ON hook_evaluation (call_id) WHERE call_id IS NOT NULL;
--- What happened in this period? (export, the latest on a dashboard, retention)
+-- What happened in this period? (why of neither thread nor call, the loader's look
+-- for what was sent again)
 CREATE INDEX hook_evaluation_time ON hook_evaluation (time);
 
 CREATE TABLE hook_execution (
@@ -126,12 +127,10 @@ CREATE TABLE hook_execution (
     duration_us     bigint NOT NULL,
     left_behind     bigint NOT NULL,
     body            json NOT NULL,
-    -- Which hooks ran in this evaluation? (retention takes them along)
+    -- Which hook of which evaluation is this?
     PRIMARY KEY (day, journal, seq, ordinal)
 ) PARTITION BY RANGE (day);
 
--- How did this hook do lately? (a slow or broken hook, run by run)
-CREATE INDEX hook_execution_hook ON hook_execution (hook_name, time);
 -- Which hooks of this thread did more than pass? ("ThreadId" in the view)
 CREATE INDEX hook_execution_thread ON hook_execution (thread_id, time)
     WHERE decision <> 'pass' AND thread_id IS NOT NULL;
@@ -163,7 +162,7 @@ CREATE INDEX tool_execution_thread ON tool_execution (thread_id, time)
     WHERE thread_id IS NOT NULL;
 -- When did this call start and end? (why --call)
 CREATE INDEX tool_execution_call ON tool_execution (call_id) WHERE call_id IS NOT NULL;
--- What happened in this period? (export, retention)
+-- What happened in this period? (the loader's look for what was sent again)
 CREATE INDEX tool_execution_time ON tool_execution (time);
 
 CREATE TABLE audit_record (
@@ -186,9 +185,9 @@ CREATE TABLE audit_record (
     PRIMARY KEY (day, journal, seq)
 ) PARTITION BY RANGE (day);
 
--- Which hooks were in force then? Was anything lost? Who exported? (why, status)
+-- Which hooks were in force then? Was anything lost? (why, trace)
 CREATE INDEX audit_record_type ON audit_record (type, time);
--- What happened in this period? (export, retention)
+-- What happened in this period? (the loader's look for what was sent again)
 CREATE INDEX audit_record_time ON audit_record (time);
 
 -- A histogram's d_X counts durations up to X and over the column before it

@@ -62,8 +62,8 @@ CREATE TABLE hook_evaluation (
     rejection_count       INTEGER NOT NULL,
     config_digest         TEXT,
     body                  TEXT NOT NULL,
-    -- Which record of which journal is this? (verify an export; a row that is
-    -- there twice is a bug that this stops)
+    -- Which record of which journal is this? (deadletter retry; a row that is there
+    -- twice is a bug that this stops)
     PRIMARY KEY (journal, seq)
 ) STRICT;
 
@@ -74,7 +74,7 @@ CREATE INDEX hook_evaluation_thread ON hook_evaluation (thread_id, time)
     WHERE thread_id IS NOT NULL;
 -- Which hooks saw this tool call? (why --call)
 CREATE INDEX hook_evaluation_call ON hook_evaluation (call_id) WHERE call_id IS NOT NULL;
--- What happened in this period? (export, the latest on a dashboard, retention)
+-- What happened in this period? (why of neither thread nor call, retention)
 CREATE INDEX hook_evaluation_time ON hook_evaluation (time);
 
 CREATE TABLE hook_execution (
@@ -110,8 +110,6 @@ CREATE TABLE hook_execution (
     PRIMARY KEY (journal, seq, ordinal)
 ) STRICT;
 
--- How did this hook do lately? (a slow or broken hook, run by run)
-CREATE INDEX hook_execution_hook ON hook_execution (hook_name, time);
 -- Which hooks of this thread did more than pass? ("ThreadId" in the view)
 CREATE INDEX hook_execution_thread ON hook_execution (thread_id, time)
     WHERE decision <> 'pass' AND thread_id IS NOT NULL;
@@ -142,7 +140,7 @@ CREATE INDEX tool_execution_thread ON tool_execution (thread_id, time)
     WHERE thread_id IS NOT NULL;
 -- When did this call start and end? (why --call)
 CREATE INDEX tool_execution_call ON tool_execution (call_id) WHERE call_id IS NOT NULL;
--- What happened in this period? (export, retention)
+-- What is older than this? (retention)
 CREATE INDEX tool_execution_time ON tool_execution (time);
 
 CREATE TABLE audit_record (
@@ -164,9 +162,9 @@ CREATE TABLE audit_record (
     PRIMARY KEY (journal, seq)
 ) STRICT;
 
--- Which hooks were in force then? Was anything lost? Who exported? (why, status)
+-- Which hooks were in force then? Was anything lost? (why, trace)
 CREATE INDEX audit_record_type ON audit_record (type, time);
--- What happened in this period? (export, retention)
+-- What is older than this? (retention)
 CREATE INDEX audit_record_time ON audit_record (time);
 
 -- A histogram's d_X counts durations up to X and over the column before it
