@@ -32,7 +32,10 @@ ALTER ROLE hooktrail_writer PASSWORD :'writer_password';
 ALTER ROLE hooktrail_reader PASSWORD :'reader_password';
 ALTER ROLE hooktrail_reader SET default_transaction_read_only = on;
 
-SELECT current_schema() AS schema \gset
+-- The writer counts in temporary tables. Of a fresh database everybody may do both anyway.
+SELECT current_database() AS database, current_schema() AS schema \gset
+GRANT CONNECT, TEMPORARY ON DATABASE :"database" TO hooktrail_writer;
+GRANT CONNECT ON DATABASE :"database" TO hooktrail_reader;
 GRANT CREATE, USAGE ON SCHEMA :"schema" TO hooktrail_writer;
 GRANT USAGE ON SCHEMA :"schema" TO hooktrail_reader;
 ALTER DEFAULT PRIVILEGES FOR ROLE hooktrail_writer IN SCHEMA :"schema"
