@@ -198,6 +198,9 @@ static bool open_seat(struct feed *f, struct seat *seat)
         trouble(f, seat, &err);
         return false;
     }
+    if (f->base.joined) {
+        f->base.joined(f->base.position_ctx, id_slice(&seat->info.id), seat->next);
+    }
     return true;
 }
 

@@ -66,11 +66,21 @@ static bool position(void *ctx, struct slice journal, struct sink_position *ret,
         return false;
     }
     tell_restored(n, journal, ret->next);
-    if (n->o->ops->position && ret->next > positions_get(&n->positions, journal)) {
+    return true;
+}
+
+/*
+ * Only now: of a journal that is an older copy of what the sink knows, the numbers that the
+ * sink has past are other records, which nobody may retire.
+ */
+static void joined(void *ctx, struct slice journal, uint64_t next)
+{
+    struct runner *n = ctx;
+
+    if (n->o->ops->position && next > positions_get(&n->positions, journal)) {
         positions_set_here(&n->positions, journal, false);
     }
-    positions_set(&n->positions, journal, ret->next);
-    return true;
+    positions_set(&n->positions, journal, next);
 }
 
 /* What the sink does not get is its trouble, too, though all else arrives. */
@@ -355,6 +365,7 @@ enum runner_end runner_run(const struct runner_options *o, struct err *ret_err)
         return RUNNER_GAVE_UP;
     }
     o->source->position = position;
+    o->source->joined = joined;
     o->source->told = told;
     o->source->tell = tell;
     o->source->position_ctx = &n;

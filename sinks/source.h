@@ -18,6 +18,9 @@ enum source_read {
 typedef bool (*source_position)(void *ctx, struct slice journal, struct sink_position *ret,
                                 struct err *err);
 
+/* The journal was opened, and is what the sink knows: all before `next` is delivered. */
+typedef void (*source_joined)(void *ctx, struct slice journal, uint64_t next);
+
 /*
  * Losses of a journal that stand before where the sink stands: up to which sequence
  * they were told (0: none), and a new one of those, both ends included.
@@ -50,6 +53,7 @@ struct source_ops {
 struct source {
     const struct source_ops *ops;
     source_position position; /* set by whoever runs the source, before the first call */
+    source_joined joined;     /* as above; NULL: nobody wants to know */
     source_told told;         /* both NULL: nobody remembers, a restart tells again */
     source_tell tell;
     void *position_ctx;

@@ -71,6 +71,7 @@ def test_an_older_copy_delivers_nothing_also_when_it_has_grown_past_the_sink(sta
     journal, _, _ = state.fill(300)
     state.ship_once()
     shutil.copytree(state.path, tmp_path / "copy")
+    at = state.position(place.sink, journal)
     state.fill(100)
     state.ship_once()
     had = sorted(place.stored())
@@ -86,6 +87,7 @@ def test_an_older_copy_delivers_nothing_also_when_it_has_grown_past_the_sink(sta
         state.fill(100)
         ship.stop()
     assert state.log_text().count("the state folder is an older copy") == 1, state.log_tail()
+    assert state.position(place.sink, journal) == at, "collect keeps what nobody has"
     assert sorted(place.stored()) == had
 
     shutil.move(state.path / "journals" / "collect" / journal, tmp_path / "aside")

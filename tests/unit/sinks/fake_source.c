@@ -13,6 +13,7 @@ struct fake_source {
     bool placed;
     uint64_t next;
     size_t rewinds;
+    bool refuses;
 };
 
 static struct fake_source *from_source(struct source *s)
@@ -20,17 +21,33 @@ static struct fake_source *from_source(struct source *s)
     return CONTAINER_OF(s, struct fake_source, base);
 }
 
-static enum source_read fake_next(struct source *s, struct span *ret, struct err *err)
+static bool place(struct fake_source *f, struct err *err)
 {
-    struct fake_source *f = from_source(s);
-    struct sink_position at = { .next = f->next };
-    size_t first = 0;
+    struct source *s = &f->base;
+    struct sink_position at;
 
-    if (!f->placed && !s->position(s->position_ctx, f->journal, &at, err)) {
-        return SOURCE_ERROR;
+    if (!s->position(s->position_ctx, f->journal, &at, err)) {
+        return false;
+    }
+    if (!f->refuses) {
+        s->joined(s->position_ctx, f->journal, at.next);
     }
     f->next = at.next;
     f->placed = true;
+    return true;
+}
+
+static enum source_read fake_next(struct source *s, struct span *ret, struct err *err)
+{
+    struct fake_source *f = from_source(s);
+    size_t first = 0;
+
+    if (!f->placed && !place(f, err)) {
+        return SOURCE_ERROR;
+    }
+    if (f->refuses) {
+        return SOURCE_WAIT;
+    }
     while (first < f->n && f->list[first].seq < f->next) {
         first++;
     }
@@ -92,6 +109,11 @@ struct source *fake_source_new(struct slice journal, const struct sink_record *l
     f->n = n;
     f->batch = batch;
     return &f->base;
+}
+
+void fake_source_refuse(struct source *s)
+{
+    from_source(s)->refuses = true;
 }
 
 size_t fake_source_rewinds(struct source *s)

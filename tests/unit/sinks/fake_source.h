@@ -10,5 +10,8 @@
 struct source *fake_source_new(struct slice journal, const struct sink_record *list, size_t n,
                                size_t batch);
 
+/* Its journal is not the one that the sink knows: it gives nothing. */
+void fake_source_refuse(struct source *s);
+
 /* How often it was rewound. */
 size_t fake_source_rewinds(struct source *s);

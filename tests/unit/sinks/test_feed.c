@@ -9,6 +9,7 @@
 static struct sink_position stands; /* where the sink stands, in any journal */
 static struct feed_loss lost;
 static int losses;
+static uint64_t joined;     /* where the feed went on last; 0: nowhere */
 static uint64_t remembered; /* up to where losses were told */
 static size_t spans;        /* how many came */
 
@@ -22,6 +23,13 @@ static bool position(void *ctx, struct slice journal, struct sink_position *ret,
     (void)err;
     *ret = stands;
     return true;
+}
+
+static void on_joined(void *ctx, struct slice journal, uint64_t next)
+{
+    (void)ctx;
+    (void)journal;
+    joined = next;
 }
 
 static void on_loss(void *ctx, const struct feed_loss *loss)
@@ -66,6 +74,7 @@ static void start_feed(size_t batch_records)
     stop_feed();
     feed = feed_open(&o);
     feed->position = position;
+    feed->joined = on_joined;
     feed->told = told;
     feed->tell = tell;
 }
@@ -74,6 +83,7 @@ static int begin_without_journal(void **state)
 {
     stands = (struct sink_position){ .next = 1 };
     losses = 0;
+    joined = 0;
     remembered = 0;
     return fake_folder_begin(state);
 }
@@ -186,6 +196,7 @@ static void it_begins_where_the_sink_stands_and_a_rewind_asks_again(void **state
     start_feed(100);
     stands.next = 6;
     assert_int_equal(drain(), last - 5);
+    assert_int_equal(joined, 6);
     stands.next = 11;
     feed->ops->rewind(feed);
     assert_int_equal(drain(), last - 10);
@@ -307,6 +318,7 @@ static void a_journal_that_has_another_record_than_the_sink_gives_nothing(void *
     assert_int_equal(drain(), 0);
     assert_older_copy("another one than the sink has");
     assert_int_equal(losses, 0);
+    assert_int_equal(joined, 0);
 }
 
 static void a_journal_that_is_an_older_copy_holds_up_no_other(void **state)

@@ -130,6 +130,23 @@ static void a_single_run_that_could_not_read_everything_has_failed(void **state)
     }
 }
 
+static void of_a_journal_that_is_not_the_sinks_the_file_keeps_its_own_position(void **state)
+{
+    (void)state;
+    struct positions older;
+    struct err err;
+
+    fake_sink_script(NULL, 0);
+    assert_int_equal(run_once(&err), RUNNER_DELIVERED);
+    assert_true(positions_load(fake_folder_path(), "fake", &older, &err));
+    positions_set(&older, J, 3);
+    assert_true(positions_flush(&older, true, &err));
+    positions_done(&older);
+    fake_source_refuse(source);
+    assert_int_equal(run_once(&err), RUNNER_DELIVERED);
+    assert_file(3, SINK_STATE_OK, 0);
+}
+
 static bool kept_here(void)
 {
     struct positions p;
@@ -312,6 +329,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(all_arrives_and_the_file_says_so),
         TEST(a_single_run_that_could_not_read_everything_has_failed),
+        TEST(of_a_journal_that_is_not_the_sinks_the_file_keeps_its_own_position),
         TEST(the_file_knows_whether_the_sink_keeps_the_position),
         TEST(behind_little_it_gathers_for_a_moment_and_behind_much_it_does_not),
         TEST(a_sink_that_goes_down_is_asked_anew_where_it_stands),
