@@ -6,7 +6,7 @@
 
     with Kafka(guarded=True) as k:  # one broker with two more doors, and an authorizer
         k.bootstrap                 # without any guard: whoever comes here may do everything
-        k.sasl                      # SASL_PLAINTEXT with PLAIN, for USER alone
+        k.sasl                      # SASL_PLAINTEXT with PLAIN or SCRAM-SHA-256, for USER alone
         k.tls, k.authority          # its certificate is good for 127.0.0.1
         k.pilot                     # a client's certificate, and its key under KEY_PASSWORD
 
@@ -89,11 +89,13 @@ class Kafka:
         with open(store, "w") as f:
             for part in (key, cert):
                 f.write(pathlib.Path(part).read_text())
-        login = "org.apache.kafka.common.security.plain.PlainLoginModule"
+        logins = "org.apache.kafka.common.security"
         self.settings.update({
-            "sasl.enabled.mechanisms": "PLAIN",
+            "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256",
             "listener.name.sasl.plain.sasl.jaas.config":
-                f'{login} required user_{USER}="{PASSWORD}";',
+                f'{logins}.plain.PlainLoginModule required user_{USER}="{PASSWORD}";',
+            "listener.name.sasl.scram-sha-256.sasl.jaas.config":
+                f"{logins}.scram.ScramLoginModule required;",
             "ssl.keystore.type": "PEM", "ssl.keystore.location": store,
             "ssl.truststore.type": "PEM", "ssl.truststore.location": self.authority.path,
             "ssl.client.auth": "requested",
@@ -156,8 +158,10 @@ class Kafka:
         }
         with open(self._path(i, "server.properties"), "w") as f:
             f.write("".join(f"{k}={v}\n" for k, v in settings.items()))
+        users = ["--add-scram", f"SCRAM-SHA-256=[name={USER},password={PASSWORD}]"]
         subprocess.run(self._java("-Xmx128m", "kafka.tools.StorageTool", "format", "-t", CLUSTER_ID,
-                                  "-c", self._path(i, "server.properties"), "--ignore-formatted"),
+                                  "-c", self._path(i, "server.properties"), "--ignore-formatted",
+                                  *(users if self.doors else [])),
                        check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     def _spawn(self, i):
