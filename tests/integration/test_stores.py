@@ -194,7 +194,7 @@ TOLD = [
         "hook_event_type": "Stop", "final_decision": decision, "hooks_configured": 1, "hooks_run": 1,
         "agent_hooks_run": 1, "hooks": [a_hook("h", "reject", reason="Add a summary.")]},
        {"AgentHookEvaluation": [(AT.format(2, i), f"t-{decision}", "Stop", None, None, decision, 1, 1, 0, 1, 0,
-                                 None, 0, 0)],
+                                 None, 1, 0)],
         "AgentHookExecution": [(AT.format(2, i), f"t-{decision}", "h", None, "Stop", None, None, None, "reject",
                                 "Add a summary.", None, 0)]} if decision in DECISIONS else {})
       for i, decision in enumerate([*DECISIONS, "error", "cancelled", "interrupted"])),
