@@ -109,11 +109,23 @@ static void forget(struct postgres_batch *b)
     rollup_clear(&b->rollup);
 }
 
+/* What is counted stands where its records do, and goes with them. */
+static enum sql_class begin_day(struct postgres_batch *b, struct err *err)
+{
+    enum sql_class class = postgres_days_begin(&b->days, b->db, err);
+
+    b->rollup.first_us = b->days.first_us;
+    b->rollup.last_us = b->days.last_us;
+    return class;
+}
+
 enum sink_result postgres_batch_begin(struct postgres_batch *b, struct err *err)
 {
     forget(b);
-    postgres_days_begin(&b->days);
     postgres_arm(b->db);
+    if (begin_day(b, err) == SQL_LOST) {
+        return SINK_DOWN;
+    }
     return sql_result(postgres_exec(b->db, "BEGIN", err));
 }
 
@@ -174,10 +186,7 @@ static enum sql_class set_up(struct postgres_batch *b, struct err *err)
     if (class == SQL_DONE) {
         class = postgres_minutes_open(b->db, err);
     }
-    for (int64_t ahead = 0; class == SQL_DONE && ahead <= 1; ahead++) {
-        class = postgres_days_make(&b->days, b->db, b->days.today + ahead, err);
-    }
-    return class;
+    return class == SQL_DONE ? begin_day(b, err) : class;
 }
 
 void postgres_batch_close(struct postgres_batch *b)
@@ -211,7 +220,6 @@ bool postgres_batch_open(const char *dsn, int64_t timeout_ms, int64_t retention_
     struct postgres_batch *b = xcalloc(1, sizeof(*b));
 
     b->days.retention_days = retention_days;
-    postgres_days_begin(&b->days);
     rollup_init(&b->rollup);
     rows_init(&b->rows, &b->rollup, add_row, b);
     postgres_rows_init(&b->made);

@@ -8,17 +8,6 @@ enum { LONGEST_DAYS = 36500 }; /* how far back a record is filed where nothing i
 
 static const char no_partition[] = "23514"; /* check_violation; our tables check nothing else */
 
-void postgres_days_begin(struct postgres_days *d)
-{
-    int64_t today = clock_now_us() / CLOCK_DAY_US;
-
-    if (today != d->today) { /* a day may have been dropped meanwhile */
-        d->today = today;
-        d->n = 0;
-    }
-    d->n_before = d->n;
-}
-
 void postgres_days_forget(struct postgres_days *d)
 {
     d->n = 0;
@@ -26,13 +15,10 @@ void postgres_days_forget(struct postgres_days *d)
 
 int64_t postgres_days_of(const struct postgres_days *d, int64_t time_us)
 {
-    int64_t day = time_us / CLOCK_DAY_US;
-    int64_t first = d->today - (d->retention_days > 0 ? d->retention_days : LONGEST_DAYS);
-
-    if (day < first) {
-        return first > 0 ? first : 0;
+    if (time_us < d->first_us) {
+        return d->first_us / CLOCK_DAY_US;
     }
-    return day > d->today + 1 ? d->today + 1 : day;
+    return (time_us > d->last_us ? d->last_us : time_us) / CLOCK_DAY_US;
 }
 
 bool postgres_days_has(const struct postgres_days *d, int64_t day)
@@ -62,6 +48,32 @@ enum sql_class postgres_days_make(struct postgres_days *d, struct postgres *db, 
         }
         d->there[d->n++] = day;
     }
+    return class;
+}
+
+/* A day may have been dropped meanwhile, too: nothing is sure any more. */
+static void turn_to(struct postgres_days *d, int64_t today)
+{
+    int64_t first = today - (d->retention_days > 0 ? d->retention_days : LONGEST_DAYS);
+
+    d->today = today;
+    d->first_us = (first > 0 ? first : 0) * CLOCK_DAY_US;
+    d->last_us = (today + 2) * CLOCK_DAY_US - 1;
+    d->n = 0;
+}
+
+enum sql_class postgres_days_begin(struct postgres_days *d, struct postgres *db, struct err *err)
+{
+    int64_t today = clock_now_us() / CLOCK_DAY_US;
+    enum sql_class class = SQL_DONE;
+
+    if (today != d->today) {
+        turn_to(d, today);
+        for (int64_t ahead = 0; class == SQL_DONE && ahead <= 1; ahead++) {
+            class = postgres_days_make(d, db, today + ahead, err);
+        }
+    }
+    d->n_before = d->n;
     return class;
 }
 

@@ -15,13 +15,20 @@ enum { POSTGRES_DAYS = 512 }; /* that we remember to be there */
 struct postgres_days {
     int64_t retention_days; /* 0: for ever */
     int64_t today;          /* as of begin; since 1970, as every day here */
+    int64_t first_us;       /* what is earlier is filed on the day of this time, */
+    int64_t last_us;        /* and what is later on the day of this one */
     int64_t there[POSTGRES_DAYS];
     size_t n;
     size_t n_before; /* of these, those from before the transaction */
 };
 
-/* A transaction begins. */
-void postgres_days_begin(struct postgres_days *d);
+/*
+ * A transaction is about to begin. With a new day, today's partitions and tomorrow's are made
+ * first: no record waits for its day to be made. One that cannot be made now is made
+ * with its first record.
+ */
+enum sql_class postgres_days_begin(struct postgres_days *d, struct postgres *db, struct err *err)
+    MUST_CHECK;
 
 /* Nothing is sure any more: it was rolled back, or a cut may have dropped a day. */
 void postgres_days_forget(struct postgres_days *d);

@@ -15,7 +15,7 @@ enum {
 
 void rollup_init(struct rollup *r)
 {
-    *r = (struct rollup){ .n_slots = FIRST_SLOTS };
+    *r = (struct rollup){ .first_us = INT64_MIN, .last_us = INT64_MAX, .n_slots = FIRST_SLOTS };
     arena_init(&r->arena, TEXT_LIMIT_BYTES);
     r->slots = xcalloc(r->n_slots, sizeof(*r->slots));
 }
@@ -197,10 +197,18 @@ static struct slice short_name(struct slice name)
     return name.len > ROLLUP_NAME_CHARS ? utf8_prefix(name, ROLLUP_NAME_CHARS) : name;
 }
 
+static int64_t minute_of(const struct rollup *r, int64_t time_us)
+{
+    if (time_us < r->first_us) {
+        time_us = r->first_us;
+    }
+    return (time_us > r->last_us ? r->last_us : time_us) / US_PER_MINUTE;
+}
+
 bool rollup_count(struct rollup *r, const struct evaluation *e, struct err *err)
 {
     struct rollup_key k = {
-        .minute = e->head.time_us / US_PER_MINUTE,
+        .minute = minute_of(r, e->head.time_us),
         .contract = short_name(e->contract),
         .hook_event_type = short_name(e->hook_event_type),
         .tool_name = short_name(e->tool_name),

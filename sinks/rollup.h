@@ -38,15 +38,19 @@ struct rollup_row {
 };
 
 struct rollup {
-    struct arena arena;      /* the texts of keys */
-    struct rollup_row *rows; /* owned, n_rows of them, in order of appearance */
+    int64_t first_us, last_us; /* what is outside is counted in the minute of the nearer one */
+    struct arena arena;        /* the texts of keys */
+    struct rollup_row *rows;   /* owned, n_rows of them, in order of appearance */
     size_t n_rows;
     size_t cap_rows;
     uint32_t *slots; /* owned: index into rows plus 1, by hash; a power of two of them */
     size_t n_slots;
 };
 
-/* Empty; rollup_done() releases it. rollup_clear() forgets the counts, keeps the memory. */
+/*
+ * Empty, with room for every time; rollup_done() releases it. rollup_clear() forgets the
+ * counts, keeps the memory.
+ */
 void rollup_init(struct rollup *r);
 void rollup_done(struct rollup *r);
 void rollup_clear(struct rollup *r);

@@ -77,6 +77,32 @@ static void the_next_minute_and_every_other_key_have_rows_of_their_own(void **st
     assert_int_equal(r->n_rows, COUNT_OF(list));
 }
 
+static void what_is_outside_of_the_edges_is_counted_at_the_nearer_one(void **state)
+{
+    static const struct {
+        int64_t time_us;
+        int64_t minute;
+    } list[] = {
+        { 0, 10 },
+        { 10 * (int64_t)MINUTE_US - 1, 10 },
+        { 11 * (int64_t)MINUTE_US, 11 },
+        { 20 * (int64_t)MINUTE_US - 1, 19 },
+        { 20 * (int64_t)MINUTE_US, 19 },
+        { INT64_MAX, 19 },
+    };
+    struct rollup *r = *state;
+
+    r->first_us = 10 * (int64_t)MINUTE_US;
+    r->last_us = 20 * (int64_t)MINUTE_US - 1;
+    for (size_t i = 0; i < COUNT_OF(list); i++) {
+        struct evaluation e = evaluation_at(list[i].time_us, 1);
+
+        rollup_clear(r);
+        count(r, &e);
+        assert_int_equal(r->rows[0].key.minute, list[i].minute);
+    }
+}
+
 /* The same letters, parted otherwise. */
 static void texts_do_not_run_into_each_other(void **state)
 {
@@ -188,6 +214,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(chains_of_one_minute_share_a_row),
         TEST(the_next_minute_and_every_other_key_have_rows_of_their_own),
+        TEST(what_is_outside_of_the_edges_is_counted_at_the_nearer_one),
         TEST(texts_do_not_run_into_each_other),
         TEST(a_skipped_hook_is_counted_and_has_no_duration),
         TEST(many_keys_are_found_again),
