@@ -160,14 +160,14 @@ static enum sink_result sink_postgres_write(struct sink *s, const struct span *s
 
 /* One machine's clock decides nothing for a database that others share. */
 static const char due_sql[] =
-    "SELECT first, hooktrail_count_before(date '1970-01-01' + first::int), $1 - today FROM "
-    "(SELECT least($1, today) - $2 AS first, today FROM "
-    "(SELECT floor(extract(epoch FROM now()) / 86400)::int8 AS today) AS server) AS kept";
+    "SELECT (oldest.of_day - date '1970-01-01')::int8 + 1, oldest.n, $1 - today FROM "
+    "(SELECT floor(extract(epoch FROM now()) / 86400)::int8 AS today) AS server LEFT JOIN "
+    "hooktrail_oldest_day(date '1970-01-01' + (least($1, today) - $2)::int) AS oldest ON true";
 
 /* What due_sql answers. */
 struct due {
-    int64_t before;     /* the first day that is kept */
-    int64_t rows;       /* records of earlier days */
+    int64_t before;     /* the day after the one that goes next; 0: none does */
+    int64_t rows;       /* records of that one */
     int64_t days_ahead; /* of the server's clock: ours */
 };
 
@@ -208,17 +208,17 @@ static enum sink_result sink_postgres_cut_due(struct sink *s, int64_t now_us, st
 }
 
 static enum sink_result sink_postgres_cut_step(struct sink *s, const struct sink_cut *cut,
-                                               uint64_t *ret_removed, struct err *err)
+                                               bool *ret_done, struct err *err)
 {
     struct postgres_batch *b = from_sink(s)->batch;
-    const struct postgres_value value = postgres_of_integer(cut->before_us / CLOCK_DAY_US);
+    const struct postgres_value value = postgres_of_integer(cut->before_us / CLOCK_DAY_US - 1);
 
-    *ret_removed = 0;
+    *ret_done = true; /* a day goes at once */
     postgres_days_forget(&b->days);
     postgres_arm(b->db);
     return sql_result(postgres_query(b->db,
                                      "SELECT hooktrail_drop_day(date '1970-01-01' + $1::int)",
-                                     &value, 1, postgres_keep_integer, ret_removed, NULL, err));
+                                     &value, 1, NULL, NULL, NULL, err));
 }
 
 const struct sink_ops sink_postgres_ops = {

@@ -1,5 +1,7 @@
 #include "sinks/runner.h"
 
+#include <string.h>
+
 #include "collector/base/clock.h"
 #include "collector/base/log.h"
 #include "sinks/deadletter.h"
@@ -10,7 +12,8 @@ enum {
     IDLE_WAIT_MS = 500,
     FLUSH_MS = 1000,
     CUT_LOOK_MS = 3600 * 1000, /* cuts are by whole days */
-    CUT_PAUSE_MS = 20,         /* between two steps: readers and deliveries come first */
+    CUT_RETRY_MS = 60 * 1000,
+    CUT_PAUSE_MS = 20, /* between two steps: readers and deliveries come first */
 };
 
 struct runner {
@@ -20,10 +23,11 @@ struct runner {
     bool placed;         /* the source knows where the open sink stands */
     bool ending;         /* asked to end when done: a last look at everything was begun */
     int64_t progress_ms; /* monotonic: something was delivered, or nothing was to do */
-    int64_t next_cut_ms; /* monotonic: look for what is due */
-    bool cutting;
+    int64_t next_cut_ms; /* monotonic: look for what is due, or go on with the cut */
+    bool cutting;        /* `cut` has been told, and is not done */
     struct sink_cut cut;
-    bool flush_failed; /* told already */
+    struct err cut_err; /* why retention fails, while delivery may be well */
+    bool flush_failed;  /* told already */
 };
 
 static bool bury(void *ctx, const struct span *span, const struct sink_record *r,
@@ -83,7 +87,7 @@ static void joined(void *ctx, struct slice journal, uint64_t next)
     positions_set(&n->positions, journal, next);
 }
 
-/* What the sink does not get is its trouble, too, though all else arrives. */
+/* What the sink does not get, or let go of, is its trouble, too, though all else arrives. */
 static void note_state(struct runner *n)
 {
     static const enum sink_state states[] = {
@@ -92,11 +96,12 @@ static void note_state(struct runner *n)
         [PUMP_BROKEN] = SINK_STATE_BROKEN,
     };
     const struct err *unread = &n->o->source->unread;
+    const struct err *beside = unread->code != ERR_NONE ? unread : &n->cut_err;
 
-    if (n->pump.health == PUMP_OK && unread->code != ERR_NONE) {
+    if (n->pump.health == PUMP_OK && beside->code != ERR_NONE) {
         positions_set_state(&n->positions,
-                            unread->code == ERR_INVALID ? SINK_STATE_BROKEN : SINK_STATE_RETRYING,
-                            unread->text);
+                            beside->code == ERR_INVALID ? SINK_STATE_BROKEN : SINK_STATE_RETRYING,
+                            beside->text);
         return;
     }
     positions_set_state(&n->positions, states[n->pump.health], n->pump.told);
@@ -226,40 +231,83 @@ static void deliver(struct runner *n, struct span span)
     n->placed = false; /* what is left of the span is given again */
 }
 
-/* Look now and then whether something is due, and tell it before it begins. */
-static void look_for_cut(struct runner *n)
+/* Told once an incident, and shown until it is over. */
+static void cut_failed(struct runner *n, enum sink_result result)
 {
-    int64_t now_ms = clock_mono_ms();
-
-    if (!n->o->ops->cut_due || now_ms < n->next_cut_ms) {
-        return;
+    (void)err_wrap(&n->pump.last, "retention");
+    if (strcmp(n->cut_err.text, n->pump.last.text) != 0) {
+        log_warn("what is due stays, will try again", log_str("sink", n->o->cfg->name),
+                 log_str("err", n->pump.last.text));
     }
-    n->next_cut_ms = now_ms + CUT_LOOK_MS;
+    n->cut_err = n->pump.last;
+    n->next_cut_ms = clock_mono_ms() + CUT_RETRY_MS;
+    if (result == SINK_DOWN) {
+        pump_close(&n->pump);
+    }
+}
 
+/* A cut is told before its first row goes. */
+static bool tell_cut(struct runner *n)
+{
+    return n->cut.rows == 0 || !n->o->on_cut ||
+           n->o->on_cut(n->o->ctx, n->o->cfg->name, &n->cut, &n->pump.last);
+}
+
+/* Is something due, behind what has just been cut? */
+static void look_for_cut(struct runner *n, int64_t behind_us)
+{
     enum sink_result result =
         n->o->ops->cut_due(n->pump.sink, clock_now_us(), &n->cut, &n->pump.last);
 
     if (result != SINK_OK) {
-        log_warn("retention not checked, will look again", log_str("sink", n->o->cfg->name),
-                 log_str("err", n->pump.last.text));
-    } else if (n->cut.rows > 0) {
-        n->cutting = !n->o->on_cut || n->o->on_cut(n->o->ctx, n->o->cfg->name, &n->cut);
+        cut_failed(n, result);
+    } else if (n->cut.before_us <= behind_us) {
+        n->cut_err = (struct err){ 0 };
+        n->next_cut_ms = clock_mono_ms() + CUT_LOOK_MS;
+    } else if (tell_cut(n)) {
+        n->cutting = true;
+    } else {
+        cut_failed(n, SINK_RETRY);
     }
 }
 
 static void cut_some(struct runner *n)
 {
-    uint64_t removed = 0;
-    enum sink_result result = n->o->ops->cut_step(n->pump.sink, &n->cut, &removed, &n->pump.last);
+    bool done = false;
+    enum sink_result result = n->o->ops->cut_step(n->pump.sink, &n->cut, &done, &n->pump.last);
 
     if (result != SINK_OK) {
-        log_warn("retention interrupted, will look again", log_str("sink", n->o->cfg->name),
-                 log_str("err", n->pump.last.text));
+        cut_failed(n, result);
+        return;
     }
-    n->cutting = result == SINK_OK && removed > 0;
+    n->cut_err = (struct err){ 0 };
+    n->cutting = !done;
+    if (done) {
+        look_for_cut(n, n->cut.before_us);
+    }
     if (n->cutting) {
         pause_for(n, CUT_PAUSE_MS);
     }
+}
+
+/* Between deliveries: now and then a look at what is due, and one step of the cut. */
+static void retain(struct runner *n)
+{
+    if (!n->o->ops->cut_due || clock_mono_ms() < n->next_cut_ms) {
+        return;
+    }
+    if (!n->cutting) {
+        look_for_cut(n, 0);
+    }
+    if (n->cutting) {
+        cut_some(n);
+    }
+}
+
+/* Is there a step to do without waiting? */
+static bool cuts_on(const struct runner *n)
+{
+    return n->cutting && n->cut_err.code == ERR_NONE;
 }
 
 /* A moment in which more may come, to make one batch of it. */
@@ -292,9 +340,9 @@ static bool turn(struct runner *n)
     if (!ready(n)) {
         return false;
     }
-    look_for_cut(n);
-    if (n->cutting) {
-        cut_some(n);
+    retain(n);
+    if (!n->pump.sink) {
+        return false;
     }
     switch (n->o->source->ops->next(n->o->source, &span, &n->pump.last)) {
     case SOURCE_SPAN:
@@ -305,10 +353,10 @@ static bool turn(struct runner *n)
         }
         return false;
     case SOURCE_WAIT:
-        if ((n->o->once && !n->cutting) || n->ending) {
+        if ((n->o->once && !cuts_on(n)) || n->ending) {
             return true;
         }
-        if (!n->cutting) {
+        if (!cuts_on(n)) {
             idle(n);
         }
         return false;

@@ -26,7 +26,7 @@ struct runner_options {
     bool once;           /* end when all that is there has been delivered */
     int64_t patience_ms; /* once: give up when nothing could be delivered for so long */
     /* A cut begins: told before its first row goes. False: it could not be recorded, do not cut. */
-    bool (*on_cut)(void *ctx, const char *sink, const struct sink_cut *cut);
+    bool (*on_cut)(void *ctx, const char *sink, const struct sink_cut *cut, struct err *err);
     void *ctx;
 };
 

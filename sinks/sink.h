@@ -84,10 +84,10 @@ enum sink_result {
     SINK_BROKEN, /* it refuses us (schema, permission, fenced): a person must act */
 };
 
-/* What a sink no longer keeps. */
+/* What goes next of what a sink no longer keeps: the oldest, of one day at the most. */
 struct sink_cut {
-    int64_t before_us; /* records of before this time go; whole days, so that a day has one cut */
-    uint64_t rows;     /* how many records there are of before; 0: nothing is due */
+    int64_t before_us; /* records of before this time go, the end of a day; 0: nothing is due */
+    uint64_t rows;     /* how many records there are of before */
 };
 
 struct sink_ops {
@@ -122,13 +122,14 @@ struct sink_ops {
     enum sink_result (*write)(struct sink *s, const struct span *span, struct err *err) MUST_CHECK;
 
     /*
-     * Retention, NULL where the sink has none: what is due at now_us, and one small
-     * step of that cut (*ret_removed 0: it is finished). The caller writes the
-     * `admin` record between the two. Each blocks up to timeout_ms.
+     * Retention, NULL where the sink has none: what is due first at now_us, and one small
+     * step of that cut (*ret_done: it was the last). The caller writes the `admin` record
+     * between the two, and asks again when a cut is done: what is counted and cut at
+     * once is a day's, however much has piled up. Each blocks up to timeout_ms.
      */
     enum sink_result (*cut_due)(struct sink *s, int64_t now_us, struct sink_cut *ret,
                                 struct err *err) MUST_CHECK;
-    enum sink_result (*cut_step)(struct sink *s, const struct sink_cut *cut, uint64_t *ret_removed,
+    enum sink_result (*cut_step)(struct sink *s, const struct sink_cut *cut, bool *ret_done,
                                  struct err *err) MUST_CHECK;
 
     /* Release everything. Accepts NULL. Never blocks longer than timeout_ms. */

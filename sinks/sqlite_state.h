@@ -29,5 +29,5 @@ struct sink_sqlite *sink_sqlite_from(struct sink *s);
 /* sqlite_cut.c: retention. */
 enum sink_result sink_sqlite_cut_due(struct sink *s, int64_t now_us, struct sink_cut *ret,
                                      struct err *err) MUST_CHECK;
-enum sink_result sink_sqlite_cut_step(struct sink *s, const struct sink_cut *cut,
-                                      uint64_t *ret_removed, struct err *err) MUST_CHECK;
+enum sink_result sink_sqlite_cut_step(struct sink *s, const struct sink_cut *cut, bool *ret_done,
+                                      struct err *err) MUST_CHECK;

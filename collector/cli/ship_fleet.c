@@ -46,15 +46,12 @@ static void on_loss(void *ctx, const struct feed_loss *loss)
     }
 }
 
-static bool on_cut(void *ctx, const char *sink, const struct sink_cut *cut)
+static bool on_cut(void *ctx, const char *sink, const struct sink_cut *cut, struct err *err)
 {
     struct ship *s = ctx;
-    struct err err;
 
-    if (!audit_cut(s->fleet->audit, sink, cut, &err)) {
-        log_error("retention not recorded, nothing is deleted", log_str("sink", sink),
-                  log_str("err", err.text));
-        return false;
+    if (!audit_cut(s->fleet->audit, sink, cut, err)) {
+        return err_wrap(err, "not recorded, nothing is deleted");
     }
     log_info("retention begins", log_str("sink", sink), log_i64("records", (int64_t)cut->rows));
     return true;

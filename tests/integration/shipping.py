@@ -87,9 +87,10 @@ class State:
 class Ship:
     """A ship of a state folder in the background; its log is appended to state.log."""
 
-    def __init__(self, state, *args):
+    def __init__(self, state, *args, env=None):
         self.state = state
         self.args = args
+        self.env = env
         self.process = None
 
     def __enter__(self):
@@ -106,7 +107,8 @@ class Ship:
             self.process = subprocess.Popen(
                 [os.path.join(os.path.dirname(self.state.binary), "libexec", "hooktrail-ship"),
                  "--config", str(self.state.config), "--state", str(self.state.path),
-                 "ship", *self.args], stderr=log, stdout=log, stdin=subprocess.DEVNULL)
+                 "ship", *self.args], stderr=log, stdout=log, stdin=subprocess.DEVNULL,
+                env={**os.environ, **(self.env or {})})
         wait_for(lambda: self.process.poll() is not None
                  or len(BEGINS.findall(self.state.log_text())) > begun, why=self.state.log_tail)
         assert self.process.poll() is None, self.state.log_tail()

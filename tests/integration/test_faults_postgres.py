@@ -429,13 +429,25 @@ def test_a_clock_that_is_far_off_is_filed_at_the_edge_and_keeps_its_time(state, 
                          "FROM tool_execution", dbname)
     assert rows == [f"{filed}|{days}"]
     arrives(state, postgres, dbname, journal, last)
+    of_day = f"current_date - {filed}"
+    for which, left in ((f"{of_day} - 1", True), (of_day, False)):  # roll-ups stay as long as their records
+        postgres.psql(f"SELECT hooktrail_drop_day({which})", dbname)
+        for table in ("hook_evaluation", "evaluation_minute", "hook_minute"):
+            assert (postgres.psql(f"SELECT count(*) FROM {table}", dbname) != ["0"]) == left, table
 
 
-def test_retention_drops_whole_days_and_says_so_in_a_record(state, postgres, dbname):
-    journal, _, _ = state.fill(300, days=10)
-    state.fill(300)
+PARTITIONS = "SELECT count(*) FROM pg_inherits JOIN pg_class ON oid = inhrelid WHERE relname ~ '_[0-9]{8}$' " \
+             "AND to_date(right(relname, 8), 'YYYYMMDD') "
+TELLS = "SELECT body -> 'details' ->> 'before', body -> 'details' ->> 'records' FROM audit_record " \
+        "WHERE action = 'retention' ORDER BY 1"
+
+
+def test_retention_drops_day_by_day_and_says_so_in_a_record_each(state, postgres, dbname):
+    for n, days in ((300, 10), (3, 8), (300, 0)):
+        state.fill(n, days=days)
     state.ship_once()
-    postgres.psql("CREATE TABLE tool_execution_default PARTITION OF tool_execution DEFAULT", dbname)
+    postgres.psql("CREATE TABLE tool_execution_default PARTITION OF tool_execution DEFAULT; "
+                  "SELECT hooktrail_make_day('tool_execution', current_date - 9)", dbname)  # of no records
     state.sinks(postgres=sink(state_dsn(state), retention_days=3))
     state.ship_once()
     state.ship_once()
@@ -443,15 +455,56 @@ def test_retention_drops_whole_days_and_says_so_in_a_record(state, postgres, dbn
     for table in ("hook_evaluation", "hook_execution", "tool_execution"):
         assert postgres.psql(old.format(table), dbname) == ["0"]
     assert postgres.psql("SELECT count(*) FROM tool_execution", dbname) == ["200"]
-    assert postgres.psql("SELECT body -> 'details' ->> 'records' FROM audit_record "
-                         "WHERE action = 'retention'", dbname) == ["300"]
-    ten_days = "SELECT count(*) FROM evaluation_minute WHERE minute < " \
-               "extract(epoch FROM now() - interval '5 days') / 60"
-    assert postgres.psql(ten_days, dbname) == ["0"]
-    names = postgres.psql("SELECT count(*) FROM pg_class WHERE relkind = 'r' AND relname LIKE "
-                          "'tool_execution\\_%' || to_char(now() - interval '10 days', 'YYYYMMDD')",
-                          dbname)
-    assert names == ["0"]
+    ends = postgres.psql("SELECT to_char(current_date - d, 'YYYY-MM-DD') FROM (VALUES (9), (7)) AS days (d)", dbname)
+    assert postgres.psql(TELLS, dbname) == [f"{ends[0]}T00:00:00.000000Z|300", f"{ends[1]}T00:00:00.000000Z|3"]
+    for table in ("evaluation_minute", "hook_minute"):
+        minutes = postgres.psql(f"SELECT count(*), count(*) FILTER (WHERE minute < "
+                                f"extract(epoch FROM current_date - 3) / 60) FROM {table}", dbname)[0].split("|")
+        assert minutes[0] != "0" and minutes[1] == "0"
+    assert postgres.psql(PARTITIONS + "< current_date - 3", dbname) == ["0"]
+    assert postgres.psql(PARTITIONS + ">= current_date - 3", dbname) != ["0"]
+
+
+def test_a_retention_that_is_refused_shows_and_goes_on_when_it_is_mended(state, postgres, dbname):
+    make_role(postgres, dbname, "shipper")
+    dsn = postgres.dsn(dbname, user="shipper")
+    state.sinks(postgres=sink(dsn))
+    state.fill(30, days=10)
+    state.ship_once()
+    postgres.psql("ALTER TABLE tool_execution OWNER TO postgres; "
+                  "GRANT INSERT, SELECT ON tool_execution TO shipper", dbname)
+    state.sinks(postgres=sink(dsn, retention_days=3))
+    journal, _, last = state.fill(30)
+    state.ship_once()
+    assert state.position("postgres", journal) > last
+    status = state.run("status")
+    assert status.returncode == 1 and "retention: " in status.stdout and "must be owner" in status.stdout
+    assert postgres.psql("SELECT count(*) FROM hook_evaluation WHERE time < now() - interval '5 days'", dbname) == ["10"]
+    postgres.psql("ALTER TABLE tool_execution OWNER TO shipper", dbname)
+    state.ship_once()
+    assert state.told("postgres")["state"] == "ok" and state.told("postgres")["error"] == ""
+    assert postgres.psql(PARTITIONS + "< current_date - 3", dbname) == ["0"]
+
+
+def test_a_ship_that_stays_connected_makes_days_ahead_of_their_records(state, postgres, dbname, clock):
+    env, set_back = clock
+    set_back(0)
+    made = "SELECT string_agg(right(relname, 8), ' ' ORDER BY relname) FROM pg_class " \
+           "WHERE relname ~ '^tool_execution_[0-9]{8}$'"
+
+    def days(*ahead):
+        return [" ".join(postgres.psql("SELECT to_char(current_date + d, 'YYYYMMDD') FROM "
+                                       f"unnest(ARRAY{list(ahead)}) AS d", dbname))]
+
+    with Ship(state, env=env) as ship:
+        wait_for(lambda: postgres.psql(made, dbname) == days(0, 1), 20, lambda: postgres.psql(made, dbname))
+        set_back(-3 * 86400)
+        journal, _, last = state.fill(30)
+        state.wait_shipped("postgres", journal, last)
+        assert postgres.psql(made, dbname) == days(0, 1, 3, 4)
+        ship.stop()
+    together = "SELECT count(*) FROM pg_inherits WHERE xmin IN (SELECT xmin FROM tool_execution)"
+    assert postgres.psql(together, dbname) == ["0"]
 
 
 @pytest.mark.parametrize("ahead", [200, 2, 1, -1, -2, -200])
@@ -472,7 +525,7 @@ def test_a_day_that_somebody_drops_while_ship_runs_is_made_anew(state, postgres,
     with Ship(state) as ship:
         journal, _, last = state.fill(100)
         state.wait_shipped("postgres", journal, last)
-        assert postgres.psql("SELECT hooktrail_drop_day(current_date + 1)", dbname) != ["0"]
+        postgres.psql("SELECT hooktrail_drop_day(current_date)", dbname)
         _, first, last = state.fill(1000)
         state.wait_shipped("postgres", journal, last)
         ship.stop()

@@ -20,6 +20,8 @@ static struct sink_samples *samples;
 static struct source *source;
 static struct stop stop;
 static int64_t linger_ms;
+static uint64_t told_rows; /* of cuts, before they began */
+static bool refuses_cuts;
 
 static int begin(void **state)
 {
@@ -30,6 +32,9 @@ static int begin(void **state)
     }
     cfg.state_dir = fake_folder_path();
     linger_ms = 0;
+    told_rows = 0;
+    refuses_cuts = false;
+    fake_sink_cuts(NULL, 0);
     fake_sink_refuse_open(false);
     samples = sink_samples_new(1, N);
     source = fake_source_new(J, sink_samples_list(samples), N, BATCH);
@@ -44,6 +49,14 @@ static int end(void **state)
     return fake_folder_end(state);
 }
 
+static bool on_cut(void *ctx, const char *sink, const struct sink_cut *cut, struct err *err)
+{
+    (void)ctx;
+    assert_string_equal(sink, "fake");
+    told_rows = told_rows * 100 + cut->rows;
+    return !refuses_cuts || err_set(err, ERR_IO, "no room for the record");
+}
+
 static enum runner_end run_into(const struct sink_ops *ops, bool once, int64_t patience_ms,
                                 struct err *err)
 {
@@ -56,6 +69,7 @@ static enum runner_end run_into(const struct sink_ops *ops, bool once, int64_t p
         .linger_ms = linger_ms,
         .once = once,
         .patience_ms = patience_ms,
+        .on_cut = on_cut,
     };
 
     return runner_run(&o, err);
@@ -322,6 +336,79 @@ static void without_room_for_the_letter_the_record_is_not_passed(void **state)
     assert_int_equal(sink_position(), 1);
 }
 
+static void assert_cuts(const struct fake_cut *list, size_t n, uint64_t rows)
+{
+    struct err err;
+
+    fake_sink_script(NULL, 0);
+    fake_sink_cuts(list, n);
+    assert_int_equal(run_into(&fake_cutting_ops, true, 5000, &err), RUNNER_DELIVERED);
+    assert_int_equal(fake_sink_cuts_taken(), n);
+    assert_int_equal(told_rows, rows);
+}
+
+static void each_day_that_is_due_is_told_and_cut_before_a_single_run_ends(void **state)
+{
+    static const struct fake_cut list[] = {
+        { .before_us = 1, .rows = 7 }, { .done = false }, { .done = true },
+        { .before_us = 2, .rows = 0 }, { .done = true }, /* nothing goes: nothing is told */
+        { .before_us = 4, .rows = 9 }, { .done = true },  { .before_us = 0 },
+    };
+
+    (void)state;
+    assert_cuts(list, COUNT_OF(list), 709);
+    assert_file(N + 1, SINK_STATE_OK, 0);
+}
+
+/* Old records come in while their day is cut: the next look has them. */
+static void a_day_that_was_cut_is_not_cut_again_at_once(void **state)
+{
+    static const struct fake_cut list[] = { { .before_us = 3, .rows = 7 },
+                                            { .done = true },
+                                            { .before_us = 3, .rows = 1 } };
+
+    (void)state;
+    assert_cuts(list, COUNT_OF(list), 7);
+}
+
+static void retention_that_fails_shows_while_all_is_delivered(void **state)
+{
+    static const struct {
+        struct fake_cut list[2];
+        size_t n;
+        uint64_t rows;
+        enum sink_state sink_state;
+    } cases[] = {
+        { { { .result = SINK_RETRY } }, 1, 0, SINK_STATE_RETRYING },
+        { { { .result = SINK_BROKEN } }, 1, 0, SINK_STATE_BROKEN },
+        { { { .result = SINK_DOWN } }, 1, 0, SINK_STATE_RETRYING }, /* and is opened anew */
+        { { { .before_us = 1, .rows = 7 }, { .result = SINK_RETRY } }, 2, 7, SINK_STATE_RETRYING },
+        { { { .before_us = 1, .rows = 7 }, { .result = SINK_BROKEN } }, 2, 7, SINK_STATE_BROKEN },
+        { { { .before_us = 1, .rows = 7 }, { .result = SINK_DOWN } }, 2, 7, SINK_STATE_RETRYING },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        told_rows = 0;
+        source->ops->settled(source, J, 1); /* all of it again */
+        assert_cuts(cases[i].list, cases[i].n, cases[i].rows);
+        assert_file(N + 1, cases[i].sink_state, 0);
+        assert_non_null(
+            strstr(fake_folder_get("sinks/fake.positions.json"), "retention: scripted"));
+    }
+}
+
+static void what_cannot_be_told_is_not_cut(void **state)
+{
+    static const struct fake_cut list[] = { { .before_us = 1, .rows = 7 } };
+
+    (void)state;
+    refuses_cuts = true;
+    assert_cuts(list, COUNT_OF(list), 7);
+    assert_file(N + 1, SINK_STATE_RETRYING, 0);
+    assert_non_null(strstr(fake_folder_get("sinks/fake.positions.json"), "no room for the record"));
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, begin, end)
 
 int main(void)
@@ -339,6 +426,10 @@ int main(void)
         TEST(what_was_asked_to_end_does_not_wait_for_a_sink_that_is_away),
         TEST(a_record_that_is_refused_is_in_the_dead_letters_and_all_others_arrive),
         TEST(a_letter_is_written_once_when_the_position_does_not_follow),
+        TEST(each_day_that_is_due_is_told_and_cut_before_a_single_run_ends),
+        TEST(a_day_that_was_cut_is_not_cut_again_at_once),
+        TEST(retention_that_fails_shows_while_all_is_delivered),
+        TEST(what_cannot_be_told_is_not_cut),
         TEST(without_room_for_the_letter_the_record_is_not_passed),
     };
 

@@ -297,39 +297,60 @@ static void a_record_of_a_newer_program_stops_the_sink(void **state)
     assert_non_null(strstr(err.text, "schema 99"));
 }
 
-static void retention_removes_what_is_older_and_its_executions(void **state)
+/* One cut, as the runner does it; how many records it was told to have. */
+static uint64_t cut_a_day(int64_t now_us, int64_t *ret_before_us, int *ret_steps)
 {
-    (void)state;
+    struct err err = { 0 };
+    struct sink_cut cut;
+    bool done = false;
+
+    assert_int_equal(the_sink->ops->cut_due(the_sink, now_us, &cut, &err), SINK_OK);
+    *ret_before_us = cut.before_us;
+    for (*ret_steps = 0; cut.before_us > 0 && !done && *ret_steps < 50; (*ret_steps)++) {
+        assert_int_equal(the_sink->ops->cut_step(the_sink, &cut, &done, &err), SINK_OK);
+    }
+    return cut.rows;
+}
+
+/* The roll-ups of days gone go, too, and no others. */
+static void retention_removes_day_by_day_what_is_older_and_its_executions(void **state)
+{
     const int64_t day_us = INT64_C(86400) * 1000000;
     json_t *settings = json_pack("{s:i}", "retention_days", 10);
     struct err err = { 0 };
-    struct sink_cut cut;
-    uint64_t removed = 0;
-    int steps = 0;
+    int64_t before_us;
+    int steps;
 
+    (void)state;
     assert_int_equal(write_some(the_sink, 1, 1300, &err), SINK_OK);
-    change("UPDATE hook_evaluation SET time = time + 20 * 86400000000 WHERE seq > 1201");
+
+    int64_t first_us = number("SELECT min(time) FROM hook_evaluation");
+    int64_t now_us = first_us + 15 * day_us;
+
+    change("UPDATE hook_evaluation SET time = time + 86400000000 WHERE seq > 1001");
+    change("UPDATE hook_evaluation SET time = time + 19 * 86400000000 WHERE seq > 1201");
+    change("UPDATE evaluation_minute SET minute = minute + 20 * 1440");
     sink_sqlite_ops.close(the_sink);
     cfg.settings = settings;
     the_sink = open_sink();
     cfg.settings = NULL;
     json_decref(settings);
 
-    int64_t now_us = number("SELECT min(time) FROM hook_evaluation") + 15 * day_us;
+    assert_int_equal(cut_a_day(now_us, &before_us, &steps), 501 + 650);
+    assert_int_equal(before_us, (first_us / day_us + 1) * day_us);
+    assert_in_range(steps, 3, 6);
+    assert_int_equal(number("SELECT count(*) FROM hook_evaluation"), 149);
+    assert_int_equal(number("SELECT count(*) FROM hook_minute"), 0);
+    assert_true(number("SELECT count(*) FROM evaluation_minute") > 0);
 
-    assert_int_equal(the_sink->ops->cut_due(the_sink, now_us, &cut, &err), SINK_OK);
-    assert_int_equal(cut.before_us % day_us, 0);
-    assert_int_equal(cut.rows, 601 + 650);
-    do {
-        assert_int_equal(the_sink->ops->cut_step(the_sink, &cut, &removed, &err), SINK_OK);
-        steps++;
-    } while (removed > 0 && steps < 50);
+    assert_int_equal(cut_a_day(now_us, &before_us, &steps), 100);
+    assert_int_equal(before_us, (first_us / day_us + 2) * day_us);
     assert_int_equal(number("SELECT count(*) FROM hook_evaluation"), 49);
     assert_int_equal(number("SELECT count(*) FROM hook_execution"), 2 * 49);
     assert_int_equal(number("SELECT count(*) FROM tool_execution"), 0);
-    assert_in_range(steps, 3, 6);
-    assert_int_equal(the_sink->ops->cut_due(the_sink, now_us, &cut, &err), SINK_OK);
-    assert_int_equal(cut.rows, 0);
+
+    assert_int_equal(cut_a_day(now_us, &before_us, &steps), 0);
+    assert_int_equal(before_us, 0);
 }
 
 static void a_file_that_is_gone_is_told_and_a_new_one_takes_all_again(void **state)
@@ -379,7 +400,7 @@ int main(void)
         TEST(a_store_of_the_version_before_is_brought_up_to_date_and_goes_on),
         TEST(a_record_of_a_newer_program_stops_the_sink),
         TEST(a_file_that_is_gone_is_told_and_a_new_one_takes_all_again),
-        TEST(retention_removes_what_is_older_and_its_executions),
+        TEST(retention_removes_day_by_day_what_is_older_and_its_executions),
     };
 
     if (fake_folder_begin(NULL) != 0) {

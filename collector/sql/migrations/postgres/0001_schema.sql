@@ -337,49 +337,40 @@ LANGUAGE sql STABLE AS $$
     WHERE made.of_day < before
 $$;
 
--- How many records are there of before a date?
-CREATE FUNCTION hooktrail_count_before(before date) RETURNS bigint
+-- Retention goes day by day, so that no statement has more to do than one day's, however
+-- much has piled up. The oldest day before a date, and how many records it has; no row
+-- where there is none.
+CREATE FUNCTION hooktrail_oldest_day(before date) RETURNS TABLE (of_day date, n bigint)
 LANGUAGE plpgsql STABLE AS $$
 DECLARE
     part record;
-    n bigint;
-    total bigint := 0;
+    of_part bigint;
 BEGIN
-    FOR part IN SELECT * FROM hooktrail_days_before(before)
-                WHERE of_table <> 'hook_execution' LOOP
-        EXECUTE format('SELECT count(*) FROM %I', part.name) INTO n;
-        total := total + n;
+    SELECT min(d.of_day), 0 INTO of_day, n FROM hooktrail_days_before(before) AS d;
+    FOR part IN SELECT * FROM hooktrail_days_before(of_day + 1) AS d
+                WHERE d.of_table <> 'hook_execution' LOOP
+        EXECUTE format('SELECT count(*) FROM %I', part.name) INTO of_part;
+        n := n + of_part;
     END LOOP;
-    RETURN total;
+    IF of_day IS NOT NULL THEN
+        RETURN NEXT;
+    END IF;
 END $$;
 
--- Retention: detach and drop the oldest day before a date. How many records went;
--- 0 once no such day is left. The roll-ups of that time go last.
-CREATE FUNCTION hooktrail_drop_day(before date) RETURNS bigint
+-- Detach and drop one day, with the roll-ups up to its end: they are filed where their
+-- records are. Several may call at once: the others find it gone.
+CREATE FUNCTION hooktrail_drop_day(which date) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
     part record;
-    n bigint;
-    total bigint := 0;
-    oldest date;
 BEGIN
-    LOOP
-        SELECT min(of_day) INTO oldest FROM hooktrail_days_before(before);
-        EXIT WHEN oldest IS NULL OR total > 0;
-        FOR part IN SELECT * FROM hooktrail_days_before(before) WHERE of_day = oldest LOOP
-            EXECUTE format('SELECT count(*) FROM %I', part.name) INTO n;
-            EXECUTE format('ALTER TABLE %I DETACH PARTITION %I', part.of_table, part.name);
-            EXECUTE format('DROP TABLE %I', part.name);
-            IF part.of_table <> 'hook_execution' THEN
-                total := total + n;
-            END IF;
-        END LOOP;
+    PERFORM pg_advisory_xact_lock(hashtext('hooktrail_drop_day'));
+    FOR part IN SELECT * FROM hooktrail_days_before(which + 1) WHERE of_day = which LOOP
+        EXECUTE format('ALTER TABLE %I DETACH PARTITION %I', part.of_table, part.name);
+        EXECUTE format('DROP TABLE %I', part.name);
     END LOOP;
-    IF oldest IS NULL THEN
-        DELETE FROM evaluation_minute WHERE minute < extract(epoch FROM before) / 60;
-        DELETE FROM hook_minute WHERE minute < extract(epoch FROM before) / 60;
-    END IF;
-    RETURN total;
+    DELETE FROM evaluation_minute WHERE minute < (which + 1 - date '1970-01-01') * 1440;
+    DELETE FROM hook_minute WHERE minute < (which + 1 - date '1970-01-01') * 1440;
 END $$;
 
 -- Who reads gets SELECT, and nothing that is made later is forgotten. The role is
