@@ -32,7 +32,7 @@ bool kafka_client_open(struct kafka_client *c, const struct kafka_settings *set,
     if (!kafka_conf_new(set, extra, &conf, err)) {
         return false;
     }
-    kafka_trouble_listen(&c->trouble, conf);
+    kafka_trouble_listen(&c->trouble, conf, set->timeout_ms);
     rd_kafka_conf_set_dr_msg_cb(conf, on_delivery);
     c->rk = kafka_new(RD_KAFKA_PRODUCER, conf, err);
     return c->rk;

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "collector/base/clock.h"
+#include "sinks/kafka_trouble.h"
 
 /*
  * The topic is shared by every ship that has its prefix. A transaction that one of them
@@ -20,7 +21,8 @@ struct reading {
     struct slice journal;    /* whose values are wanted */
     int64_t deadline_ms;     /* monotonic */
     struct sink_position at; /* the last value; all 0: none */
-    int64_t end;             /* what could be read ends there */
+    struct kafka_trouble trouble;
+    int64_t end; /* what could be read ends there */
 };
 
 enum { PARTITION = 0 };
@@ -100,6 +102,7 @@ static bool begin_reading(struct reading *r, const struct kafka_settings *set,
     if (!kafka_conf_new(set, extra, &conf, err)) {
         return false;
     }
+    kafka_trouble_listen(&r->trouble, conf, set->timeout_ms);
     r->rk = kafka_new(RD_KAFKA_CONSUMER, conf, err);
     if (!r->rk) {
         return false;

@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -52,6 +53,7 @@ bool kafka_settings_read(const json_t *settings, struct kafka_settings *ret, str
         .topic_prefix = json_string_value(json_object_get(settings, "topic_prefix")),
         .create_topics = !json_is_false(json_object_get(settings, "create_topics")),
         .partitions = KAFKA_PARTITIONS,
+        .timeout_ms = KAFKA_TIMEOUT_MS,
     };
     const char *delivery = json_string_value(json_object_get(settings, "delivery"));
 
@@ -70,7 +72,8 @@ bool kafka_settings_read(const json_t *settings, struct kafka_settings *ret, str
                        "sinks.kafka.delivery: '%s' is neither at-least-once nor exactly-once",
                        delivery);
     }
-    if (!read_int(settings, "partitions", 1, 10000, &set.partitions, err) ||
+    if (!read_int(settings, "timeout_ms", 1, INT_MAX, &set.timeout_ms, err) ||
+        !read_int(settings, "partitions", 1, 10000, &set.partitions, err) ||
         !read_int(settings, "replication", 0, 100, &set.replication, err)) {
         return false;
     }

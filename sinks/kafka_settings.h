@@ -12,7 +12,10 @@
 
 #include "collector/base/err.h"
 
-enum { KAFKA_PARTITIONS = 3 }; /* of a topic that we make, unless told */
+enum {
+    KAFKA_PARTITIONS = 3, /* of a topic that we make, unless told */
+    KAFKA_TIMEOUT_MS = 10000,
+};
 
 struct kafka_settings {
     json_t *properties;       /* object; NULL: none */
@@ -20,6 +23,7 @@ struct kafka_settings {
     bool exactly_once;
     bool create_topics;
     int partitions;
+    int timeout_ms;  /* of every wait */
     int replication; /* -1: as the broker does by default */
 };
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "collector/base/slice.h"
+#include "sinks/kafka_names.h"
 
 static void on_error(rd_kafka_t *rk, int code, const char *reason, void *opaque)
 {
@@ -34,9 +35,11 @@ static int on_certificate(rd_kafka_t *rk, const char *broker, int32_t id, int *x
     return 0;
 }
 
-void kafka_trouble_listen(struct kafka_trouble *t, rd_kafka_conf_t *conf)
+void kafka_trouble_listen(struct kafka_trouble *t, rd_kafka_conf_t *conf, int timeout_ms)
 {
     kafka_trouble_clear(t);
+    t->lookup_ms = timeout_ms;
+    kafka_names_limit(conf);
     rd_kafka_conf_set_opaque(conf, t);
     rd_kafka_conf_set_error_cb(conf, on_error);
     (void)rd_kafka_conf_set_ssl_cert_verify_cb(conf, on_certificate);

@@ -21,10 +21,14 @@ struct kafka_trouble {
     bool lasting;             /* credentials, a certificate: trying again cannot help */
     _Atomic int
         certificate; /* why the broker's was refused last, as OpenSSL counts; 0: it was not */
+    int lookup_ms;   /* how long librdkafka's threads look for a name; kafka_names.h */
 };
 
-/* Hear what a client of this configuration complains of; *t becomes the client's opaque. */
-void kafka_trouble_listen(struct kafka_trouble *t, rd_kafka_conf_t *conf);
+/*
+ * Hear what a client of this configuration complains of; *t becomes the client's opaque.
+ * It looks for a name at most timeout_ms long.
+ */
+void kafka_trouble_listen(struct kafka_trouble *t, rd_kafka_conf_t *conf, int timeout_ms);
 
 /* Forget it: what is tried now may go well. */
 void kafka_trouble_clear(struct kafka_trouble *t);

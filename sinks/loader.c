@@ -184,7 +184,7 @@ static bool open_consumer(struct loader *l, struct err *err)
         !kafka_conf_new(&l->set, extra, &conf, err)) {
         return false;
     }
-    kafka_trouble_listen(&l->kafka, conf);
+    kafka_trouble_listen(&l->kafka, conf, l->set.timeout_ms);
     rd_kafka_conf_set_rebalance_cb(conf, on_rebalance);
     l->rk = kafka_new(RD_KAFKA_CONSUMER, conf, err);
     if (!l->rk) {
@@ -216,7 +216,11 @@ static bool set_up(struct loader *l, struct err *err)
         return false;
     }
     l->state.source = "kafka";
-    return open_consumer(l, err);
+    if (!open_consumer(l, err)) {
+        return false;
+    }
+    show(l, true); /* what an earlier run said holds no more */
+    return true;
 }
 
 static uint64_t settled(const struct loader_count *c)

@@ -19,7 +19,7 @@
 enum { WRITE_EVERY_MS = 1000, NAME_BYTES = 128, FOLDER_MODE = 0750 };
 static const char folder[] = "sinks";
 static const char suffix[] = ".positions.json";
-static const char *const states[] = { "ok", "retrying", "broken" };
+static const char *const states[] = { "connecting", "ok", "retrying", "broken" };
 
 static void free_json(json_t **j)
 {

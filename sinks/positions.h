@@ -4,8 +4,8 @@
  * STATE/sinks/NAME.positions.json, replaced whole and at most once a second:
  *
  *     {"sink","configured":true,"positions":{JOURNAL-ID: next_seq},
- *      "state":"ok|retrying|broken","error","dead":N,"lost":N,"delivered","time",
- *      "told":{JOURNAL-ID: seq}, "here":[JOURNAL-ID]}
+ *      "state":"connecting|ok|retrying|broken","error","dead":N,"lost":N,
+ *      "delivered","time","told":{JOURNAL-ID: seq}, "here":[JOURNAL-ID]}
  *
  * `dead` were refused for good, `lost` were gone before the sink had them (of damage that
  * hides how many: one), ever. `delivered` is when something last was; `told`, up to where losses
@@ -26,7 +26,12 @@
 #include "collector/base/id.h"
 #include "collector/base/slice.h"
 
-enum sink_state { SINK_STATE_OK, SINK_STATE_RETRYING, SINK_STATE_BROKEN };
+enum sink_state {
+    SINK_STATE_CONNECTING, /* it was not reached yet since we began */
+    SINK_STATE_OK,
+    SINK_STATE_RETRYING,
+    SINK_STATE_BROKEN,
+};
 
 struct positions_entry {
     char journal[ID_TEXT_SIZE];

@@ -20,6 +20,7 @@ struct runner {
     const struct runner_options *o;
     struct pump pump;
     struct positions positions;
+    bool reached;        /* the sink was open, ever */
     bool placed;         /* the source knows where the open sink stands */
     bool ending;         /* asked to end when done: a last look at everything was begun */
     int64_t progress_ms; /* monotonic: something was delivered, or nothing was to do */
@@ -102,9 +103,11 @@ static void note_state(struct runner *n)
         positions_set_state(&n->positions,
                             beside->code == ERR_INVALID ? SINK_STATE_BROKEN : SINK_STATE_RETRYING,
                             beside->text);
-        return;
+    } else if (n->pump.health == PUMP_OK && !n->reached) {
+        positions_set_state(&n->positions, SINK_STATE_CONNECTING, "");
+    } else {
+        positions_set_state(&n->positions, states[n->pump.health], n->pump.told);
     }
-    positions_set_state(&n->positions, states[n->pump.health], n->pump.told);
 }
 
 static void flush(struct runner *n, bool now)
@@ -173,6 +176,7 @@ static bool ready(struct runner *n)
             pause_for(n, step.pause_ms);
             return false;
         }
+        n->reached = true;
     }
     if (!n->placed) {
         n->o->source->ops->rewind(n->o->source);

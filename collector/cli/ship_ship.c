@@ -240,6 +240,15 @@ static bool load(struct loading *l, const sigset_t *set, struct err *err)
     return l->ran;
 }
 
+/* How long a loader waits for PostgreSQL, and asks Kafka. */
+static int64_t timeout_of(const struct config_sink *postgres)
+{
+    int64_t ms =
+        postgres ? json_integer_value(json_object_get(postgres->settings, "timeout_ms")) : 0;
+
+    return ms > 0 ? ms : LOADER_TIMEOUT_MS;
+}
+
 static int load_from_kafka(const struct cli *cli, const struct config *c, bool once,
                            const sigset_t *set)
 {
@@ -252,7 +261,7 @@ static int load_from_kafka(const struct cli *cli, const struct config *c, bool o
             .group = kafka ? json_string_value(json_object_get(kafka->settings, "group")) : NULL,
             .collector = c->collector,
             .state_dir = c->state,
-            .timeout_ms = LOADER_TIMEOUT_MS,
+            .timeout_ms = timeout_of(postgres),
             .patience_ms = LOADER_PATIENCE_MS,
             .once = once,
         },

@@ -1,7 +1,8 @@
 /*
  * postgres: one connection to PostgreSQL (libpq), with a limit on every wait.
  *
- * libpq is used without blocking: each call sends, and polls the socket until it
+ * libpq is used without blocking, and where it blocks all the same, to look a name up,
+ * on a thread of its own (collector/base/aside.h): each call sends, and polls the socket until it
  * has its answer or the time is over, so a server that vanishes without a word
  * holds nobody. After a time-out the connection is in doubt and answers SQL_LOST
  * to everything; its owner closes it and opens another.

@@ -1,6 +1,4 @@
 /* Connecting to PostgreSQL. */
-#include <assert.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +6,8 @@
 #include "collector/base/config_dsn.h"
 #include "collector/base/mem.h"
 #include "collector/sql/postgres_state.h"
+
+enum { HOST_BYTES = 256 };
 
 void postgres_close(struct postgres *p)
 {
@@ -21,110 +21,6 @@ void postgres_closep(struct postgres **p)
 {
     postgres_close(*p);
     *p = NULL;
-}
-
-/* The SQLSTATE of a line in libpq's verbose words, "…FATAL:  28P01: …"; NULL: it has none. */
-static const char *sqlstate_in(struct slice line)
-{
-    enum { STATE_CHARS = 5 };
-
-    for (size_t i = 0; i + STATE_CHARS + 5 <= line.len; i++) {
-        const char *at = line.ptr + i;
-
-        if (strncmp(at, ":  ", 3) == 0 &&
-            strspn(at + 3, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ") == STATE_CHARS &&
-            strncmp(at + 3 + STATE_CHARS, ": ", 2) == 0) {
-            return at + 3;
-        }
-    }
-    return NULL;
-}
-
-/* Refusals by libpq itself, which have no SQLSTATE, and that trying again does not mend. */
-static bool is_ours_to_mend(const char *words)
-{
-    static const char *const table[] = {
-        "does not support SSL",
-        "certificate verify failed",
-        "does not match host name",
-        "certificate file",
-        "private key file",
-        "no password supplied",
-        "authentication method",
-        "channel binding is required",
-        " value: \"",
-        "invalid port number",
-        "invalid integer value",
-    };
-
-    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
-        if (strstr(words, table[i])) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* Add a line, without its SQLSTATE, which is kept in *p. */
-static void add_line(struct postgres *p, struct slice line, struct buf *out)
-{
-    const char *state = sqlstate_in(line);
-
-    if (slice_starts_with(line, SLICE("LOCATION:")) || slice_starts_with(line, SLICE("\t"))) {
-        return; /* a place in the server's source; advice that says nothing new */
-    }
-    if (out->len_bytes > 0 && line.len > 0) {
-        buf_add(out, SLICE("; "));
-    }
-    if (state) {
-        memcpy(p->sqlstate, state, sizeof(p->sqlstate) - 1);
-        buf_add(out, (struct slice){ line.ptr, (size_t)(state - 1 - line.ptr) });
-        line.len -= (size_t)(state + strlen(p->sqlstate) + 2 - line.ptr);
-        line.ptr = state + strlen(p->sqlstate) + 2;
-    }
-    buf_add(out, line);
-}
-
-/* Why there is no connection: a line for each host that was tried. */
-static bool not_connected(struct postgres *p, struct err *err)
-{
-    enum { WORDS_BYTES = 16 * 1024 };
-    CLEANUP(buf_done) struct buf words;
-    struct slice rest = slice_from_cstr(PQerrorMessage(p->conn));
-    struct slice line;
-    bool more = true;
-
-    buf_init(&words, WORDS_BYTES);
-    p->sqlstate[0] = '\0';
-    while (more) {
-        more = slice_cut(rest, '\n', &line, &rest);
-        add_line(p, line, &words);
-    }
-
-    bool refused = p->sqlstate[0] ? postgres_class(p->sqlstate) == SQL_REFUSED
-                                  : is_ours_to_mend(buf_cstr(&words));
-
-    return err_set(err, refused ? ERR_INVALID : ERR_IO, "postgres: %s", buf_cstr(&words));
-}
-
-/* Drive the connection until it stands, or the time is over. */
-static bool connect_in_time(struct postgres *p, struct err *err)
-{
-    PostgresPollingStatusType status = PGRES_POLLING_WRITING;
-
-    while (status != PGRES_POLLING_OK) {
-        short events = status == PGRES_POLLING_READING ? POLLIN : POLLOUT;
-
-        if (status == PGRES_POLLING_FAILED) {
-            return not_connected(p, err);
-        }
-        if (postgres_wait(p, events, err) != SQL_DONE) {
-            return err_set(err, ERR_IO, "postgres: no connection to %s port %s in %lld ms",
-                           PQhost(p->conn), PQport(p->conn), (long long)p->timeout_ms);
-        }
-        status = PQconnectPoll(p->conn);
-    }
-    return true;
 }
 
 /* What is stored must be able to hold every character; SQL_ASCII takes bytes as they are. */
@@ -161,12 +57,6 @@ static bool set_up(struct postgres *p, enum postgres_mode mode, struct err *err)
     return PQsetnonblocking(p->conn, 1) == 0 && postgres_exec(p, sql, err) == SQL_DONE;
 }
 
-static void quiet(void *ctx, const PGresult *notice)
-{
-    (void)ctx;
-    (void)notice;
-}
-
 /* A host is no part of a password that was torn apart, and a port is a number. */
 static bool is_plausible(const PQconninfoOption *o)
 {
@@ -184,6 +74,18 @@ static bool is_plausible(const PQconninfoOption *o)
     return true;
 }
 
+/* What the dsn calls the host, or the hosts; "" where libpq has it from elsewhere. */
+static void note_host(const PQconninfoOption *o, char ret[HOST_BYTES])
+{
+    ret[0] = '\0';
+
+    for (; o->keyword; o++) {
+        if (strcmp(o->keyword, "host") == 0 && o->val) {
+            (void)snprintf(ret, HOST_BYTES, "%s", o->val);
+        }
+    }
+}
+
 /* libpq's own words would quote the part that it cannot read: perhaps the password. */
 static bool not_parsed(const char *words, struct err *err)
 {
@@ -195,18 +97,9 @@ static bool not_parsed(const char *words, struct err *err)
                    "postgres: dsn: is neither 'keyword=value …' nor a postgresql:// URI");
 }
 
-bool postgres_open(const char *dsn, enum postgres_mode mode, int64_t timeout_ms,
-                   struct postgres **ret, struct err *err)
+/* The dsn is one that may be tried. *ret_host: whom it names, as told when nobody is found. */
+static bool may_try(const char *dsn, char ret_host[HOST_BYTES], struct err *err)
 {
-    /* A dsn as the value of `dbname` is expanded in place; what follows is ours. */
-    const char *const keys[] = { "dbname",
-                                 "application_name",
-                                 "client_encoding",
-                                 "keepalives_idle",
-                                 "keepalives_interval",
-                                 "keepalives_count",
-                                 NULL };
-    const char *const values[] = { dsn, "hooktrail", "UTF8", "10", "5", "3", NULL };
     char *words = NULL;
 
     if (!dsn_check(dsn, err)) {
@@ -221,26 +114,25 @@ bool postgres_open(const char *dsn, enum postgres_mode mode, int64_t timeout_ms,
         PQfreemem(words);
         return done;
     }
-    if (!is_plausible(parsed)) {
-        PQconninfoFree(parsed);
-        return err_set(err, ERR_INVALID,
-                       "postgres: dsn: host and port cannot be meant; in a URI, write @ : / of a "
-                       "password as %%40 %%3A %%2F");
-    }
+
+    bool plausible = is_plausible(parsed);
+
+    note_host(parsed, ret_host);
     PQconninfoFree(parsed);
+    return plausible ? true
+                     : err_set(err, ERR_INVALID,
+                               "postgres: dsn: host and port cannot be meant; in a URI, write "
+                               "@ : / of a password as %%40 %%3A %%2F");
+}
 
-    CLEANUP(postgres_closep) struct postgres *p = xcalloc(1, sizeof(*p));
+bool postgres_open(const char *dsn, enum postgres_mode mode, int64_t timeout_ms,
+                   struct postgres **ret, struct err *err)
+{
+    CLEANUP(postgres_closep) struct postgres *p = NULL;
+    char host[HOST_BYTES];
 
-    p->timeout_ms = timeout_ms;
-    p->conn = PQconnectStartParams(keys, values, 1);
-    if (!p->conn || PQstatus(p->conn) == CONNECTION_BAD) {
-        return not_connected(p, err);
-    }
-    (void)PQsetErrorVerbosity(p->conn, PQERRORS_VERBOSE); /* it brings the SQLSTATE of a refusal */
-    (void)PQsetNoticeReceiver(p->conn, quiet, NULL);
-    postgres_arm(p);
-    if (!connect_in_time(p, err) || (mode == POSTGRES_TO_WRITE && !may_hold_all(p, err)) ||
-        !set_up(p, mode, err)) {
+    if (!may_try(dsn, host, err) || !postgres_dial(dsn, host, timeout_ms, &p, err) ||
+        (mode == POSTGRES_TO_WRITE && !may_hold_all(p, err)) || !set_up(p, mode, err)) {
         return false;
     }
     *ret = TAKE_PTR(p);

@@ -24,6 +24,7 @@ class State:
     def __init__(self, binary, live, folder, **sinks):
         self.binary = binary
         self.live = live
+        self.prefix = []  # of every command line
         self.path = pathlib.Path(folder)
         self.path.mkdir(exist_ok=True)
         self.config = self.path.parent / f"{self.path.name}.yaml"
@@ -48,7 +49,7 @@ class State:
         return [Record(j, int(s), leaf, t) for j, s, leaf, t in map(str.split, out.splitlines())]
 
     def run(self, *args, timeout=120, env=None):
-        return subprocess.run([self.binary, "--config", str(self.config), "--state",
+        return subprocess.run([*self.prefix, self.binary, "--config", str(self.config), "--state",
                                str(self.path), *args], capture_output=True, text=True,
                               timeout=timeout, env={**os.environ, **(env or {})})
 
@@ -105,7 +106,7 @@ class Ship:
         begun = len(BEGINS.findall(self.state.log_text()))
         with open(self.state.log, "a") as log:
             self.process = subprocess.Popen(
-                [os.path.join(os.path.dirname(self.state.binary), "libexec", "hooktrail-ship"),
+                [*self.state.prefix, os.path.join(os.path.dirname(self.state.binary), "libexec", "hooktrail-ship"),
                  "--config", str(self.state.config), "--state", str(self.state.path),
                  "ship", *self.args], stderr=log, stdout=log, stdin=subprocess.DEVNULL,
                 env={**os.environ, **(self.env or {})})

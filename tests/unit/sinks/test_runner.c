@@ -101,7 +101,7 @@ static uint64_t sink_position(void)
 
 static void assert_file(uint64_t next, enum sink_state sink_state, uint64_t dead)
 {
-    static const char *const words[] = { "\"ok\"", "\"retrying\"", "\"broken\"" };
+    static const char *const words[] = { "\"connecting\"", "\"ok\"", "\"retrying\"", "\"broken\"" };
     struct positions p;
     struct err err;
 
@@ -244,6 +244,7 @@ static void what_was_asked_to_stop_stops_at_once(void **state)
     stop_ask(&stop);
     assert_int_equal(run_once(&err), RUNNER_STOPPED);
     assert_int_equal(sink_position(), 1);
+    assert_file(1, SINK_STATE_CONNECTING, 0);
 }
 
 static void what_was_asked_to_end_delivers_what_is_there_first(void **state)
