@@ -1,4 +1,4 @@
-"""Apache Kafka in KRaft mode on free loopback ports, with its data in a folder of the test.
+"""Apache Kafka in KRaft mode on free loopback ports, with its data below the build folder.
 
     with Kafka(folder, brokers=1) as k:
         k.bootstrap                 # "127.0.0.1:PORT,…"
@@ -20,9 +20,9 @@ import pathlib
 import shutil
 import signal
 import subprocess
-import tempfile
 
 from .certificates import Authority
+from .folders import new_folder
 from .ports import accepts, free_port, wait_until
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -67,7 +67,7 @@ class Kafka:
     def __init__(self, folder=None, brokers=1, settings=(), guarded=False):
         assert brokers == 1 or not guarded
         self.owns_folder = folder is None
-        self.folder = folder or tempfile.mkdtemp(prefix="hooktrail-kafka-")
+        self.folder = folder or new_folder("kafka")
         self.n = brokers
         self.ports = [free_port() for _ in range(brokers)]
         self.controllers = [free_port() for _ in range(brokers)]

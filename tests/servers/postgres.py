@@ -1,4 +1,4 @@
-"""A private PostgreSQL server of Debian's package, with its data in a folder of the test.
+"""A private PostgreSQL server of Debian's package, with its data below the build folder.
 
     with Postgres(folder) as pg:
         pg.dsn("postgres")          # "host=127.0.0.1 port=… user=postgres dbname=postgres"
@@ -10,8 +10,8 @@ import os
 import pwd
 import shutil
 import subprocess
-import tempfile
 
+from .folders import new_folder
 from .ports import free_port, wait_until
 
 START_SECONDS = 60
@@ -34,7 +34,7 @@ class Postgres:
 
     def __init__(self, folder=None, settings=()):
         self.owns_folder = folder is None
-        self.folder = folder or tempfile.mkdtemp(prefix="hooktrail-pg-")
+        self.folder = folder or new_folder("pg", others=os.geteuid() == 0)
         self.data = os.path.join(self.folder, "data")
         self.log = os.path.join(self.folder, "server.log")
         self.port = free_port()
