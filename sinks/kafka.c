@@ -265,7 +265,6 @@ static enum sink_result kafka_write(struct sink *s, const struct span *span, str
 
 const struct sink_ops sink_kafka_ops = {
     .name = "kafka",
-    .batch_records = 10000,
     .open = kafka_open,
     .write = kafka_write,
     .close = kafka_close,

@@ -20,6 +20,8 @@ struct kafka_client {
     rd_kafka_topic_t *positions;            /* owned; NULL where it keeps none */
     int32_t broker;            /* a broker's number, once the topics are open; -1: none is known */
     long limits[KAFKA_TOPICS]; /* max.message.bytes of each, as last told; LONG_MAX: unknown */
+    int positions_parts;       /* partitions that the topic of positions was found with; 0: none */
+    char positions_policy[32]; /* its cleanup.policy, as last told; "": unknown */
     struct kafka_trouble trouble;
     char prefix[200];
 };
@@ -49,8 +51,9 @@ bool kafka_client_topics(struct kafka_client *c, const struct kafka_settings *se
 /*
  * Open the client anew with smaller batches where a record topic takes no larger ones
  * (max.message.bytes, which counts a batch), so that one message that is too large is
- * refused alone and not with its neighbours. Where the broker does not tell, within a second
- * or at all, nothing is done.
+ * refused alone and not with its neighbours. A topic of positions that would forget some
+ * is refused (ERR_INVALID). Where the broker does not tell, within a second or at all,
+ * nothing is done.
  */
 bool kafka_client_fit(struct kafka_client *c, const struct kafka_settings *set,
                       const char *const *extra, int timeout_ms, struct err *err) MUST_CHECK;

@@ -369,8 +369,7 @@ static enum sink_result exact_write(struct sink *s, const struct span *span, str
 
 const struct sink_ops sink_kafka_exact_ops = {
     .name = "kafka",
-    .batch_records = 10000, /* a transaction costs the broker some round trips */
-    .linger_ms = 1000,
+    .linger_ms = 1000, /* a transaction costs the broker some round trips */
     .open = exact_open,
     .position = exact_position,
     .write = exact_write,

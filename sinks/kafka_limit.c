@@ -1,4 +1,4 @@
-/* What the record topics of a kafka_client take, and batches that fit into it. */
+/* How the topics of a kafka_client are set, and batches that fit into it. */
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,20 +16,25 @@ enum {
     MOST_HEADERS = 2000,
 };
 
-/* A topic's max.message.bytes; LONG_MAX: it was not told. */
-static long limit_of(const rd_kafka_ConfigResource_t *topic)
+/* A setting of a topic; NULL: it was not told. */
+static const char *setting_of(const rd_kafka_ConfigResource_t *topic, const char *name)
 {
     size_t n = 0;
     const rd_kafka_ConfigEntry_t **entries = rd_kafka_ConfigResource_configs(topic, &n);
 
     for (size_t i = 0; i < n; i++) {
-        const char *value = rd_kafka_ConfigEntry_value(entries[i]);
-
-        if (value && strcmp(rd_kafka_ConfigEntry_name(entries[i]), "max.message.bytes") == 0) {
-            return strtol(value, NULL, 10);
+        if (strcmp(rd_kafka_ConfigEntry_name(entries[i]), name) == 0) {
+            return rd_kafka_ConfigEntry_value(entries[i]);
         }
     }
-    return LONG_MAX;
+    return NULL;
+}
+
+static long limit_of(const rd_kafka_ConfigResource_t *topic)
+{
+    const char *value = setting_of(topic, "max.message.bytes");
+
+    return value ? strtol(value, NULL, 10) : LONG_MAX;
 }
 
 /* Keep the answers, which come in the order of the topics. */
@@ -42,6 +47,12 @@ static void keep(struct kafka_client *c, rd_kafka_event_t *event)
 
     for (size_t i = 0; i < n && i < KAFKA_TOPICS; i++) {
         c->limits[i] = limit_of(topics[i]);
+    }
+    if (n > KAFKA_TOPICS) {
+        const char *policy = setting_of(topics[KAFKA_TOPICS], "cleanup.policy");
+
+        (void)snprintf(c->positions_policy, sizeof(c->positions_policy), "%s",
+                       policy ? policy : "");
     }
 }
 
@@ -58,22 +69,30 @@ static rd_kafka_AdminOptions_t *options_for(const struct kafka_client *c)
     return options;
 }
 
-/* Fill the client's limits; the smallest of them. */
+static rd_kafka_ConfigResource_t *question_of(const rd_kafka_topic_t *topic)
+{
+    return rd_kafka_ConfigResource_new(RD_KAFKA_RESOURCE_TOPIC, rd_kafka_topic_name(topic));
+}
+
+/* Fill what the client knows of its topics; the smallest of the limits. */
 static long ask(struct kafka_client *c, int timeout_ms)
 {
     rd_kafka_AdminOptions_t *options = options_for(c);
-    rd_kafka_ConfigResource_t *topics[KAFKA_TOPICS];
+    rd_kafka_ConfigResource_t *topics[KAFKA_TOPICS + 1];
     rd_kafka_queue_t *queue = rd_kafka_queue_new(c->rk);
     long least = LONG_MAX;
+    size_t n = 0;
 
-    for (size_t i = 0; i < KAFKA_TOPICS; i++) {
-        c->limits[i] = LONG_MAX;
-        topics[i] =
-            rd_kafka_ConfigResource_new(RD_KAFKA_RESOURCE_TOPIC, rd_kafka_topic_name(c->topics[i]));
+    for (; n < KAFKA_TOPICS; n++) {
+        c->limits[n] = LONG_MAX;
+        topics[n] = question_of(c->topics[n]);
     }
-    rd_kafka_DescribeConfigs(c->rk, topics, KAFKA_TOPICS, options, queue);
+    if (c->positions) {
+        topics[n++] = question_of(c->positions);
+    }
+    rd_kafka_DescribeConfigs(c->rk, topics, n, options, queue);
     rd_kafka_AdminOptions_destroy(options);
-    rd_kafka_ConfigResource_destroy_array(topics, KAFKA_TOPICS);
+    rd_kafka_ConfigResource_destroy_array(topics, n);
 
     rd_kafka_event_t *event = rd_kafka_queue_poll(queue, timeout_ms < ASK_MS ? timeout_ms : ASK_MS);
 
@@ -97,6 +116,21 @@ static long batch_size(const struct kafka_client *c)
     return strtol(text, NULL, 10);
 }
 
+/*
+ * A position that is not moved for long, of a journal that nobody writes, must stay: with any
+ * policy but compact alone it goes with the topic's retention, and its records are sent again.
+ */
+static bool keeps_for_good(const struct kafka_client *c, struct err *err)
+{
+    const char *policy = c->positions_policy;
+
+    return policy[0] == '\0' || strcmp(policy, "compact") == 0 ||
+           err_set(err, ERR_INVALID,
+                   "kafka: topic %s has cleanup.policy=%s and would forget positions; it must be "
+                   "compact, see hooktrail.yaml(5)",
+                   rd_kafka_topic_name(c->positions), policy);
+}
+
 bool kafka_client_fit(struct kafka_client *c, const struct kafka_settings *set,
                       const char *const *extra, int timeout_ms, struct err *err)
 {
@@ -105,6 +139,9 @@ bool kafka_client_fit(struct kafka_client *c, const struct kafka_settings *set,
     char text[32];
     size_t n = 0;
 
+    if (!keeps_for_good(c, err)) {
+        return false;
+    }
     if (limit == LONG_MAX || limit - HEADER_BYTES >= batch_size(c)) {
         return true;
     }

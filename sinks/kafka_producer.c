@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "collector/base/clock.h"
+#include "collector/base/log.h"
 #include "sinks/kafka_position.h"
 #include "sinks/positions.h"
 
@@ -147,6 +148,24 @@ static enum sink_result open_client(struct kafka_producer *p, struct err *err)
     return SINK_OK;
 }
 
+/*
+ * What is no error is told once. In several partitions we use the first alone and lose nothing;
+ * but a person who writes a position, by its key, may hit another one, which nobody reads.
+ */
+static void look_once(struct kafka_owner *o, const struct kafka_client *c)
+{
+    if (o->looked) {
+        return;
+    }
+    if (c->positions_parts > 1) {
+        log_warn("the topic of positions should have one partition: only partition 0 is used",
+                 log_str("sink", o->sink), log_str("topic", rd_kafka_topic_name(c->positions)),
+                 log_i64("partitions", c->positions_parts));
+    }
+    kafka_ends_check(&o->ends, c->rk, o->timeout_ms);
+    o->looked = true;
+}
+
 /* Fence, and read where the journal stands. */
 static enum sink_result take_over(struct kafka_producer *p, struct err *err)
 {
@@ -164,10 +183,7 @@ static enum sink_result take_over(struct kafka_producer *p, struct err *err)
     if (!kafka_position_read(&o->set, slice_from_cstr(p->journal), o->timeout_ms, &p->at, err)) {
         return SINK_DOWN;
     }
-    if (!o->looked) {
-        kafka_ends_check(&o->ends, p->client.rk, o->timeout_ms);
-        o->looked = true;
-    }
+    look_once(o, &p->client);
     return check_position(p, err);
 }
 

@@ -35,14 +35,15 @@ static size_t list_wanted(struct kafka_client *c, const struct kafka_settings *s
     return n;
 }
 
-static bool has_topic(const struct rd_kafka_metadata *metadata, const char *name)
+/* How many partitions the topic has; 0: it is not there. */
+static int partitions_of(const struct rd_kafka_metadata *metadata, const char *name)
 {
     for (int i = 0; i < metadata->topic_cnt; i++) {
         if (strcmp(metadata->topics[i].topic, name) == 0) {
-            return true;
+            return metadata->topics[i].partition_cnt > 0 ? metadata->topics[i].partition_cnt : 1;
         }
     }
-    return false;
+    return 0;
 }
 
 /*
@@ -77,10 +78,15 @@ static bool find_missing(struct kafka_client *c, const struct wanted *list, size
         return kafka_client_fail(c, code, "kafka", err);
     }
     c->broker = metadata->broker_cnt > 0 ? metadata->brokers[0].id : -1;
+    c->positions_parts = 0;
     *ret_n = 0;
     for (size_t i = 0; i < n; i++) {
-        if (!has_topic(metadata, list[i].name)) {
+        int parts = partitions_of(metadata, list[i].name);
+
+        if (parts == 0) {
             ret[(*ret_n)++] = &list[i];
+        } else if (list[i].positions) {
+            c->positions_parts = parts;
         }
     }
     rd_kafka_metadata_destroy(metadata);
@@ -165,8 +171,9 @@ static bool make_topics(struct kafka_client *c, const struct kafka_settings *set
     bool made;
 
     if (!set->create_topics) {
-        return err_set(err, ERR_INVALID, "topic %s is not there, and create_topics is off",
-                       missing[0]->name);
+        return err_set(
+            err, ERR_INVALID, "topic %s is not there, and create_topics is off%s", missing[0]->name,
+            missing[0]->positions ? ": make it with one partition and cleanup.policy=compact" : "");
     }
     for (size_t i = 0; i < n; i++) {
         topics[i] = new_topic(set, missing[i], err);

@@ -1,6 +1,7 @@
 """Kafka through every outage, looked at by kcat, which is not ours."""
 import contextlib
 import itertools
+import json
 import random
 import shutil
 import subprocess
@@ -9,7 +10,7 @@ import time
 import pytest
 
 from tests.integration.shipping import (LONG, RECORD_TOPICS, Ship, State, assert_published,
-                                        count_messages, kept_position, read_topics,
+                                        count_messages, kcat, kept_position, read_topics,
                                         wait_for)
 from tests.servers.kafka import Kafka
 
@@ -255,6 +256,57 @@ def test_a_changed_delivery_goes_on_from_where_the_other_ended(start, kafka, pre
                      exactly=True)
 
 
+# ---- Transactions --------------------------------------------------------------------------------
+
+
+def transactions(kafka, prefix, journal):
+    """
+    How many records each transaction of a journal has, and when it was sent, in ms: each writes
+    the position behind itself, and of a topic's last segment nothing is compacted away.
+    """
+    found = [line.split()[:3] for line in kcat(kafka, f"{prefix}.positions", "%k %T %s")]
+    positions = [(1, 0)] + [(int(n), int(t)) for key, t, n in found if key == journal]
+    return [(after - before, t) for (before, _), (after, t) in itertools.pairwise(positions)]
+
+
+def test_a_transaction_has_10000_records_at_most_unless_told(start, kafka, prefix):
+    state = start("exactly-once")
+    journal, _, last = state.fill(25_000)
+    state.ship_once()
+    sizes = [n for n, _ in transactions(kafka, prefix, journal)]
+    assert sizes[:2] == [10_000, 10_000] and sum(sizes) >= last, sizes
+
+
+def test_a_transaction_has_1024_bytes_a_record_at_most(start, kafka, prefix):
+    limit = 300 * 1024
+    state = start("exactly-once", batch_records=300)
+    journal, _, _ = state.fill(2000, big=1000)  # the others are smaller
+    state.ship_once()
+    size = {m.seq: len(m.value) for m in read_topics(kafka, prefix) if m.journal == journal}
+    ends = list(itertools.accumulate((n for n, _ in transactions(kafka, prefix, journal)), initial=0))
+    bytes_of = [sum(size[i + 1] for i in range(a, b)) for a, b in itertools.pairwise(ends)]
+    assert limit - 2000 < max(bytes_of) <= limit, (bytes_of, max(size.values()))
+
+
+def test_what_comes_in_drops_is_gathered_for_a_second(start, kafka, prefix):
+    state = start("exactly-once")
+    journal, _, _ = state.fill(1)
+    with Ship(state) as ship:
+        state.wait_shipped("kafka", journal, 1)
+        end = time.monotonic() + 4
+        while time.monotonic() < end:
+            _, _, last = state.fill(1)
+            time.sleep(0.05)
+        begin = time.monotonic()
+        state.wait_shipped("kafka", journal, last)
+        waited = time.monotonic() - begin
+        ship.stop()
+    sent = [t for _, t in transactions(kafka, prefix, journal)]
+    apart = [b - a for a, b in itertools.pairwise(sent)]
+    assert len(apart) >= 3 and min(apart) >= 900, apart
+    assert sorted(apart)[len(apart) // 2] < 2000 and waited < 5, (apart, waited)
+
+
 # ---- What is refused -------------------------------------------------------------------------------
 
 
@@ -322,6 +374,20 @@ def test_a_topic_made_anew_is_told_and_nothing_is_sent_twice(start, kafka, prefi
     expected = [r for r in records if r.seq >= first or r.type != "tool_execution"]
     assert_published(kafka, prefix, expected, exactly=True)
     assert "made anew" not in state.ship_once().stderr, "it is told once"
+
+
+def test_the_topic_of_positions_that_we_make_is_compacted_and_has_one_partition(start, live, kafka,
+                                                                                prefix):
+    state = start("exactly-once", partitions=3)
+    state.fill(30)
+    state.ship_once()
+    name = f"{prefix}.positions"
+    told = subprocess.run([live("live_kafka_topic"), kafka.bootstrap, "show", name], check=True,
+                          capture_output=True, text=True, timeout=60).stdout.splitlines()
+    assert "cleanup.policy=compact" in told
+    listed = subprocess.run(["kcat", "-L", "-J", "-b", kafka.bootstrap, "-t", name], check=True,
+                            capture_output=True, text=True, timeout=60).stdout
+    assert len(json.loads(listed)["topics"][0]["partitions"]) == 1
 
 
 def test_a_topic_of_positions_made_anew_stops_the_sink_until_a_person_decides(start, kafka, prefix,

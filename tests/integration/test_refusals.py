@@ -10,7 +10,8 @@ import subprocess
 
 import pytest
 
-from tests.integration.shipping import (Ship, State, assert_published, assert_stored_once, wait_for)
+from tests.integration.shipping import (RECORD_TOPICS, Ship, State, assert_published,
+                                        assert_stored_once, read_topics, wait_for)
 from tests.servers.certificates import Authority
 from tests.servers.kafka import KEY_PASSWORD, PASSWORD, USER
 
@@ -111,9 +112,9 @@ def doors(kafka, tmp_path):
     }
 
 
-def into_kafka(state, prefix, delivery, properties):
+def into_kafka(state, prefix, delivery, properties, **more):
     state.sinks(kafka={"delivery": delivery, "topic_prefix": prefix, "timeout_ms": 4000,
-                       "properties": properties})
+                       "properties": properties, **more})
 
 
 def assert_all_published(state, kafka, prefix, delivery, journal):
@@ -192,6 +193,42 @@ def test_a_topic_that_we_may_not_write_is_named(state, kafka, prefix, doors, top
     assert state.letters() == []
     topic("allow", f"{prefix}.tool_execution")
     assert_all_published(state, kafka, prefix, delivery, journal)
+
+
+@pytest.mark.parametrize("policy", ("delete", "compact,delete"))
+def test_a_topic_of_positions_that_would_forget_some_is_refused(state, kafka, prefix, doors, topic,
+                                                                policy):
+    topic("create", f"{prefix}.positions", "1", f"cleanup.policy={policy}")
+    journal, _, _ = state.fill(N)
+    into_kafka(state, prefix, "exactly-once", doors["plain"])
+    assert_refused(state, "kafka", "broken", [f"topic {prefix}.positions",
+                                              f"cleanup.policy={policy}", "must be compact"])
+    assert read_topics(kafka, prefix) == []
+    topic("config", f"{prefix}.positions", "cleanup.policy=compact")
+    assert_all_published(state, kafka, prefix, "exactly-once", journal)
+
+
+def test_a_topic_of_positions_with_several_partitions_is_told_and_used(state, kafka, prefix, doors,
+                                                                       topic):
+    topic("create", f"{prefix}.positions", "3", "cleanup.policy=compact")
+    journal, _, _ = state.fill(N)
+    into_kafka(state, prefix, "exactly-once", doors["plain"])
+    told = [line for line in state.ship_once().stderr.splitlines()
+            if f'topic="{prefix}.positions"' in line]
+    assert len(told) == 1 and "level=warn" in told[0] and "partitions=3" in told[0], told
+    assert_all_published(state, kafka, prefix, "exactly-once", journal)
+
+
+def test_where_we_may_make_no_topic_the_one_of_positions_is_told_with_its_settings(
+        state, kafka, prefix, doors, topic):
+    for name in (*RECORD_TOPICS, "hook_execution"):
+        topic("create", f"{prefix}.{name}", "3")
+    journal, _, _ = state.fill(N)
+    into_kafka(state, prefix, "exactly-once", doors["plain"], create_topics=False)
+    assert_refused(state, "kafka", "broken", [f"topic {prefix}.positions is not there",
+                                              "one partition and cleanup.policy=compact"])
+    topic("create", f"{prefix}.positions", "1", "cleanup.policy=compact")
+    assert_all_published(state, kafka, prefix, "exactly-once", journal)
 
 
 @pytest.mark.parametrize("kind", ("file", "env"))

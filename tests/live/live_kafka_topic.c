@@ -8,6 +8,7 @@
  *     live_kafka_topic BOOTSTRAP deny NAME                    (writing, to every user)
  *     live_kafka_topic BOOTSTRAP allow NAME                   (again)
  *     live_kafka_topic BOOTSTRAP delete NAME
+ *     live_kafka_topic BOOTSTRAP show NAME                    (its settings, KEY=VALUE a line)
  */
 #include <stdbool.h>
 #include <stdio.h>
@@ -143,6 +144,16 @@ static void delete_topic(rd_kafka_t *rk, rd_kafka_queue_t *queue, char **args, i
     rd_kafka_DeleteTopic_destroy(topic);
 }
 
+static void show(rd_kafka_t *rk, rd_kafka_queue_t *queue, char **args, int n)
+{
+    rd_kafka_ConfigResource_t *topic =
+        rd_kafka_ConfigResource_new(RD_KAFKA_RESOURCE_TOPIC, args[0]);
+
+    (void)n;
+    rd_kafka_DescribeConfigs(rk, &topic, 1, NULL, queue);
+    rd_kafka_ConfigResource_destroy(topic);
+}
+
 static const struct verb {
     const char *name;
     int args; /* the least that it needs */
@@ -150,7 +161,7 @@ static const struct verb {
 } verbs[] = {
     { "create", 2, create },       { "config", 1, configure }, { "grow", 2, grow },
     { "trim", 3, trim },           { "deny", 1, deny },        { "allow", 1, allow },
-    { "delete", 1, delete_topic },
+    { "delete", 1, delete_topic }, { "show", 1, show },
 };
 
 static const struct verb *find_verb(const char *name, int args)
@@ -175,6 +186,26 @@ static const char *config_fault(rd_kafka_event_t *event)
         rd_kafka_AlterConfigs_result_resources(rd_kafka_event_AlterConfigs_result(event), &n);
 
     return n == 1 ? rd_kafka_ConfigResource_error_string(list[0]) : "no result";
+}
+
+/* What was told of a topic's settings is printed. */
+static const char *settings_fault(rd_kafka_event_t *event)
+{
+    size_t n = 0;
+    const rd_kafka_ConfigResource_t **list =
+        rd_kafka_DescribeConfigs_result_resources(rd_kafka_event_DescribeConfigs_result(event), &n);
+    const rd_kafka_ConfigEntry_t **entries;
+
+    if (n != 1) {
+        return "no result";
+    }
+    entries = rd_kafka_ConfigResource_configs(list[0], &n);
+    for (size_t i = 0; i < n; i++) {
+        const char *value = rd_kafka_ConfigEntry_value(entries[i]);
+
+        (void)printf("%s=%s\n", rd_kafka_ConfigEntry_name(entries[i]), value ? value : "");
+    }
+    return rd_kafka_ConfigResource_error_string(list[0]);
 }
 
 static const char *rule_fault(rd_kafka_event_t *event)
@@ -220,6 +251,8 @@ static const char *answer(rd_kafka_event_t *event)
         return topic_fault(topics, n);
     case RD_KAFKA_EVENT_ALTERCONFIGS_RESULT:
         return config_fault(event);
+    case RD_KAFKA_EVENT_DESCRIBECONFIGS_RESULT:
+        return settings_fault(event);
     case RD_KAFKA_EVENT_CREATEACLS_RESULT:
         return rule_fault(event);
     case RD_KAFKA_EVENT_DELETERECORDS_RESULT:

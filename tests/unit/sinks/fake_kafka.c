@@ -84,7 +84,7 @@ void fake_kafka_topic(struct fake_kafka *f, const char *name, int partitions)
     assert_int_equal(rd_kafka_mock_topic_create(f->cluster, name, partitions, 1), 0);
 }
 
-void fake_kafka_topics(struct fake_kafka *f)
+void fake_kafka_record_topics(struct fake_kafka *f)
 {
     for (int i = 0; i < KAFKA_TOPICS; i++) {
         char name[64];
@@ -92,6 +92,11 @@ void fake_kafka_topics(struct fake_kafka *f)
         (void)snprintf(name, sizeof(name), "t.%s", kafka_topic_name((enum kafka_topic)i));
         fake_kafka_topic(f, name, 1);
     }
+}
+
+void fake_kafka_topics(struct fake_kafka *f)
+{
+    fake_kafka_record_topics(f);
     fake_kafka_topic(f, "t.positions", 1);
 }
 

@@ -18,7 +18,9 @@ rd_kafka_mock_cluster_t *fake_kafka_cluster(struct fake_kafka *f);
 
 /* A topic of so many partitions. */
 void fake_kafka_topic(struct fake_kafka *f, const char *name, int partitions);
-/* The four record topics of prefix "t" and, for exactly-once, its topic of positions. */
+/* The four record topics of prefix "t". */
+void fake_kafka_record_topics(struct fake_kafka *f);
+/* The same and, for exactly-once, its topic of positions. */
 void fake_kafka_topics(struct fake_kafka *f);
 
 /* A sink's settings with that prefix. Owned by the fake. */

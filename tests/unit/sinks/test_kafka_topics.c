@@ -83,6 +83,38 @@ static void a_missing_topic_is_named_where_none_may_be_made(void **state)
     assert_null(c.topics[0]);
 }
 
+static void a_topic_of_positions_that_is_missing_is_told_with_how_to_make_it(void **state)
+{
+    (void)state;
+    FAKE *f = fake_kafka_new();
+    struct kafka_settings set = settings_of(f);
+    CLIENT c = { .keeps_positions = true };
+    struct err err = { 0 };
+
+    set.create_topics = false;
+    fake_kafka_record_topics(f);
+    open_client(&c, &set);
+    assert_false(kafka_client_topics(&c, &set, TIMEOUT_MS, &err));
+    assert_int_equal(err.code, ERR_INVALID);
+    assert_non_null(strstr(err.text, "t.positions is not there"));
+    assert_non_null(strstr(err.text, "one partition and cleanup.policy=compact"));
+}
+
+static void the_partitions_of_positions_are_known(void **state)
+{
+    (void)state;
+    FAKE *f = fake_kafka_new();
+    struct kafka_settings set = settings_of(f);
+    CLIENT c = { .keeps_positions = true };
+    struct err err;
+
+    fake_kafka_topic(f, "t.positions", 3);
+    fake_kafka_record_topics(f);
+    open_client(&c, &set);
+    assert_true(kafka_client_topics(&c, &set, TIMEOUT_MS, &err));
+    assert_int_equal(c.positions_parts, 3);
+}
+
 /* The mock makes none: what a broker says that cannot. */
 static void topics_that_cannot_be_made_are_an_error(void **state)
 {
@@ -156,6 +188,8 @@ int main(void)
         cmocka_unit_test(topics_that_are_there_are_opened),
         cmocka_unit_test(positions_are_no_topic_of_who_keeps_none),
         cmocka_unit_test(a_missing_topic_is_named_where_none_may_be_made),
+        cmocka_unit_test(a_topic_of_positions_that_is_missing_is_told_with_how_to_make_it),
+        cmocka_unit_test(the_partitions_of_positions_are_known),
         cmocka_unit_test(topics_that_cannot_be_made_are_an_error),
         cmocka_unit_test(a_broker_that_is_away_is_told_with_the_reason_and_in_time),
         cmocka_unit_test(where_the_broker_does_not_tell_its_limit_the_client_stays),
