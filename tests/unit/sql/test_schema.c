@@ -53,6 +53,34 @@ static void the_embedded_list_is_in_order_and_without_holes(void **state)
     }
 }
 
+static void a_reader_takes_its_own_version_and_the_one_before(void **state)
+{
+    enum { KNOWN = 7 };
+    static const struct {
+        int64_t there;
+        enum err_code code;
+        const char *says;
+    } cases[] = {
+        { -1, ERR_INVALID, "another program's" },
+        { 0, ERR_NOT_FOUND, "the store is empty" },
+        { 1, ERR_INVALID, "version 1, this program reads 6 and 7: hooktrail ship brings" },
+        { 5, ERR_INVALID, "version 5, this program reads 6 and 7: hooktrail ship brings" },
+        { 6, ERR_NONE, "" },
+        { 7, ERR_NONE, "" },
+        { 8, ERR_INVALID, "version 8, this program knows up to 7: use the newer" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct err err = { 0 };
+
+        assert_int_equal(migration_may_read(cases[i].there, KNOWN, &err),
+                         cases[i].code == ERR_NONE);
+        assert_int_equal(err.code, cases[i].code);
+        assert_non_null(strstr(err.text, cases[i].says));
+    }
+}
+
 static void a_newer_schema_is_refused_in_words(void **state)
 {
     (void)state;
@@ -223,6 +251,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_new_store_gets_every_migration_and_a_second_time_none),
         TEST(the_embedded_list_is_in_order_and_without_holes),
+        TEST(a_reader_takes_its_own_version_and_the_one_before),
         TEST(a_newer_schema_is_refused_in_words),
         TEST(a_failed_migration_leaves_the_version_before_it_whole),
         TEST(another_programs_database_is_left_alone),
