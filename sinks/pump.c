@@ -31,7 +31,7 @@ static bool is_news(struct pump *p, enum pump_health health)
     return news;
 }
 
-static void is_well(struct pump *p)
+void pump_well(struct pump *p)
 {
     if (p->health != PUMP_OK) {
         log_info("sink available again", log_str("sink", name_of(p)),
@@ -85,7 +85,7 @@ struct pump_step pump_answer(struct pump *p, enum sink_result result, const char
 
 static struct pump_step accepted(struct pump *p, const struct span *span, size_t consumed)
 {
-    is_well(p);
+    pump_well(p);
     p->sent += span->n;
     p->batch_now = p->batch_now > p->batch_max / 2 ? p->batch_max : p->batch_now * 2;
     return (struct pump_step){ .consumed = consumed };

@@ -357,6 +357,7 @@ static bool turn(struct runner *n)
         }
         return false;
     case SOURCE_WAIT:
+        pump_well(&n->pump);
         if ((n->o->once && !cuts_on(n)) || n->ending) {
             return true;
         }

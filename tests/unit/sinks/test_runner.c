@@ -224,6 +224,18 @@ static void a_sink_that_goes_down_is_asked_anew_where_it_stands(void **state)
     assert_int_equal(fake_source_rewinds(source), 2);
 }
 
+static void a_sink_that_is_back_is_well_though_it_lacks_nothing(void **state)
+{
+    (void)state;
+    struct err err;
+
+    fake_sink_script(NULL, 0);
+    assert_int_equal(run_once(&err), RUNNER_DELIVERED);
+    fake_sink_refuse_once();
+    assert_int_equal(run_once(&err), RUNNER_DELIVERED);
+    assert_file(N + 1, SINK_STATE_OK, 0);
+}
+
 static void a_sink_that_is_not_there_ends_a_single_run_in_words(void **state)
 {
     (void)state;
@@ -421,6 +433,7 @@ int main(void)
         TEST(the_file_knows_whether_the_sink_keeps_the_position),
         TEST(behind_little_it_gathers_for_a_moment_and_behind_much_it_does_not),
         TEST(a_sink_that_goes_down_is_asked_anew_where_it_stands),
+        TEST(a_sink_that_is_back_is_well_though_it_lacks_nothing),
         TEST(a_sink_that_is_not_there_ends_a_single_run_in_words),
         TEST(what_was_asked_to_stop_stops_at_once),
         TEST(what_was_asked_to_end_delivers_what_is_there_first),
