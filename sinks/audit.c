@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "collector/base/clock.h"
+#include "collector/base/log.h"
 #include "collector/record/encode.h"
 
 enum { APPEND_TIMEOUT_MS = 5000, SMALL_TEXT = 256 };
@@ -99,4 +100,13 @@ bool audit_cut(struct audit *a, const char *sink, const struct sink_cut *cut, st
     buf_init(&b, RECORD_MAX_BYTES);
     encode_admin(&admin, &b);
     return append(a, RECORD_ADMIN, &b, err);
+}
+
+bool audit_on_cut(void *audit, const char *sink, const struct sink_cut *cut, struct err *err)
+{
+    if (!audit_cut(audit, sink, cut, err)) {
+        return err_wrap(err, "not recorded, nothing is deleted");
+    }
+    log_info("retention begins", log_str("sink", sink), log_i64("records", (int64_t)cut->rows));
+    return true;
 }

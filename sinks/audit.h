@@ -30,3 +30,7 @@ struct journal *audit_journal(struct audit *a);
 bool audit_loss(struct audit *a, const struct feed_loss *loss, struct err *err) MUST_CHECK;
 bool audit_cut(struct audit *a, const char *sink, const struct sink_cut *cut, struct err *err)
     MUST_CHECK;
+
+/* As audit_cut(), for whoever cuts (cutting.h), and in the log. */
+bool audit_on_cut(void *audit, const char *sink, const struct sink_cut *cut, struct err *err)
+    MUST_CHECK;

@@ -61,11 +61,17 @@ static void show(struct loader *l, bool now)
     }
 }
 
+static enum sink_state state_of(const struct err *err)
+{
+    return err->code == ERR_NONE      ? SINK_STATE_OK
+           : err->code == ERR_INVALID ? SINK_STATE_BROKEN
+                                      : SINK_STATE_RETRYING;
+}
+
 /* Told once an incident. */
 static void tell(struct loader *l, const struct err *err)
 {
-    positions_set_state(
-        &l->state, err->code == ERR_INVALID ? SINK_STATE_BROKEN : SINK_STATE_RETRYING, err->text);
+    positions_set_state(&l->state, state_of(err), err->text);
     show(l, false);
     if (strcmp(l->told, err->text) != 0) {
         (void)snprintf(l->told, sizeof(l->told), "%s", err->text);
@@ -83,11 +89,14 @@ static void trouble(struct loader *l, const struct err *err)
     loader_pause(l, pause_ms);
 }
 
+/* Retention that fails is trouble, too, though all is loaded. */
 static void well_again(struct loader *l)
 {
+    const struct err *cut_err = &l->cut.cutting.err;
+
     l->progress_ms = clock_mono_ms();
     backoff_reset(&l->backoff);
-    positions_set_state(&l->state, SINK_STATE_OK, "");
+    positions_set_state(&l->state, state_of(cut_err), cut_err->text);
     if (l->told[0]) {
         l->told[0] = '\0';
         log_info("loading goes on");
@@ -102,12 +111,13 @@ static bool kafka_is_away(const struct loader *l)
     return l->batch.n == 0 && t->text[0] && (t->down || t->lasting || !l->asked);
 }
 
-/* One round: connect, take places, read, commit. */
+/* One round: connect, cut, take places, read, commit. */
 static enum sink_result round_of(struct loader *l, struct err *err)
 {
     if (!loader_batch_connect(&l->batch, err)) {
         return err->code == ERR_INVALID || err->code == ERR_CORRUPT ? SINK_BROKEN : SINK_DOWN;
     }
+    loader_cut_some(&l->cut, l->batch.db->db);
     if (l->asked && !l->placed) {
         enum sink_result result = loader_start_all(l, err);
 
@@ -202,6 +212,7 @@ static void close_loader(struct loader *l)
         rd_kafka_destroy(l->rk);
     }
     loader_batch_done(&l->batch);
+    loader_cut_done(&l->cut);
     positions_done(&l->state);
     free(l);
 }
@@ -229,8 +240,8 @@ static uint64_t settled(const struct loader_count *c)
 }
 
 /*
- * After a round that went well. True: a single run is done, for all that was there is loaded.
- * It waits a while for what an open transaction hides.
+ * After a round that went well. True: a single run is done, for all that was there is loaded,
+ * and what was due is cut. It waits a while for what an open transaction hides.
  */
 static bool is_done(struct loader *l, bool settled_some)
 {
@@ -244,7 +255,7 @@ static bool is_done(struct loader *l, bool settled_some)
     if (waits) {
         tell(l, &why);
     }
-    return l->o->once && read && !waits;
+    return l->o->once && read && !waits && !cutting_goes_on(&l->cut.cutting);
 }
 
 /* Rounds until it is time to end. False: a single run gave up. */
@@ -289,6 +300,7 @@ bool loader_run(const struct loader_options *o, struct loader_count *ret, struct
     l->batch.o = o;
     l->backoff = (struct backoff){ .first_ms = FIRST_PAUSE_MS, .limit_ms = LIMIT_PAUSE_MS };
     arena_init(&l->batch.arena, LOADER_ARENA_BYTES);
+    loader_cut_init(&l->cut, o);
 
     bool ran = set_up(l, err) && run_rounds(l, err);
 

@@ -19,24 +19,28 @@
  * What an open transaction hides is not shown to anybody: a single run waits for it, as
  * for a server that is away, and says how much it did not get.
  *
+ * Between batches it cuts what the database no longer keeps (loader_cut.h).
+ *
  * A rebalance drops what was read and not committed; whoever gets the partition
  * reads it again. While PostgreSQL is away nothing is read, and the group is kept.
  */
 #pragma once
 
+#include "sinks/cutting.h"
 #include "sinks/kafka_settings.h"
 #include "sinks/stop.h"
 
 struct loader_options {
-    const json_t *kafka;    /* settings of the `kafka` sink: properties, topic_prefix */
-    const json_t *postgres; /* settings of the `postgres` sink: dsn, retention_days */
+    const json_t *kafka;    /* settings of the `kafka` sink: properties, topic_prefix, timeout_ms */
+    const json_t *postgres; /* of the `postgres` sink: dsn, retention_days, timeout_ms */
     const char *group;      /* NULL: "hooktrail-loader" */
     const char *collector;  /* our name: roll-ups of one loader are rows of their own */
     const char *state_dir;  /* dead letters */
-    int64_t timeout_ms;     /* of each call */
     int64_t patience_ms;    /* once: give up when nothing could be done for so long */
     bool once;              /* end when all that is there has been loaded */
     struct stop *stop;
+    cutting_on_cut on_cut; /* tells what retention removes; NULL: it is not told */
+    void *ctx;             /* of on_cut */
 };
 
 /* What was done; for the log, and for whoever tests. */

@@ -50,7 +50,7 @@ bool loader_batch_connect(struct loader_batch *b, struct err *err)
     }
     postgres_batch_close(b->db);
     b->db = NULL;
-    return postgres_batch_open(dsn, b->o->timeout_ms, days, &b->db, err);
+    return postgres_batch_open(dsn, sink_timeout_ms(b->o->postgres), days, &b->db, err);
 }
 
 enum sink_result loader_batch_ask(struct loader_batch *b, struct err *err)

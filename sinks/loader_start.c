@@ -60,7 +60,7 @@ static enum sink_result start_of(struct loader *l, struct loader_place *place, i
     int64_t low = 0;
     int64_t high = 0;
     rd_kafka_resp_err_t code = rd_kafka_query_watermark_offsets(
-        l->rk, place->topic, place->partition, &low, &high, (int)l->o->timeout_ms);
+        l->rk, place->topic, place->partition, &low, &high, (int)sink_timeout_ms(l->o->kafka));
 
     place->proof = -1;
     if (code) {

@@ -6,6 +6,7 @@
 #include "sinks/backoff.h"
 #include "sinks/kafka_trouble.h"
 #include "sinks/loader_batch.h"
+#include "sinks/loader_cut.h"
 #include "sinks/positions.h"
 
 struct loader {
@@ -19,5 +20,6 @@ struct loader {
     int64_t progress_ms; /* monotonic: something was loaded, or nothing was to load */
     char told[ERR_TEXT_SIZE];
     struct kafka_trouble kafka;
+    struct loader_cut cut;
     struct positions state; /* what `status` shows of us */
 };

@@ -11,9 +11,6 @@ enum {
     LIMIT_PAUSE_MS = 30 * 1000,
     IDLE_WAIT_MS = 500,
     FLUSH_MS = 1000,
-    CUT_LOOK_MS = 3600 * 1000, /* cuts are by whole days */
-    CUT_RETRY_MS = 60 * 1000,
-    CUT_PAUSE_MS = 20, /* between two steps: readers and deliveries come first */
 };
 
 struct runner {
@@ -24,11 +21,8 @@ struct runner {
     bool placed;         /* the source knows where the open sink stands */
     bool ending;         /* asked to end when done: a last look at everything was begun */
     int64_t progress_ms; /* monotonic: something was delivered, or nothing was to do */
-    int64_t next_cut_ms; /* monotonic: look for what is due, or go on with the cut */
-    bool cutting;        /* `cut` has been told, and is not done */
-    struct sink_cut cut;
-    struct err cut_err; /* why retention fails, while delivery may be well */
-    bool flush_failed;  /* told already */
+    struct cutting cutting;
+    bool flush_failed; /* told already */
 };
 
 static bool bury(void *ctx, const struct span *span, const struct sink_record *r,
@@ -97,7 +91,7 @@ static void note_state(struct runner *n)
         [PUMP_BROKEN] = SINK_STATE_BROKEN,
     };
     const struct err *unread = &n->o->source->unread;
-    const struct err *beside = unread->code != ERR_NONE ? unread : &n->cut_err;
+    const struct err *beside = unread->code != ERR_NONE ? unread : &n->cutting.err;
 
     if (n->pump.health == PUMP_OK && beside->code != ERR_NONE) {
         positions_set_state(&n->positions,
@@ -235,83 +229,18 @@ static void deliver(struct runner *n, struct span span)
     n->placed = false; /* what is left of the span is given again */
 }
 
-/* Told once an incident, and shown until it is over. */
-static void cut_failed(struct runner *n, enum sink_result result)
-{
-    (void)err_wrap(&n->pump.last, "retention");
-    if (strcmp(n->cut_err.text, n->pump.last.text) != 0) {
-        log_warn("what is due stays, will try again", log_str("sink", n->o->cfg->name),
-                 log_str("err", n->pump.last.text));
-    }
-    n->cut_err = n->pump.last;
-    n->next_cut_ms = clock_mono_ms() + CUT_RETRY_MS;
-    if (result == SINK_DOWN) {
-        pump_close(&n->pump);
-    }
-}
-
-/* A cut is told before its first row goes. */
-static bool tell_cut(struct runner *n)
-{
-    return n->cut.rows == 0 || !n->o->on_cut ||
-           n->o->on_cut(n->o->ctx, n->o->cfg->name, &n->cut, &n->pump.last);
-}
-
-/* Is something due, behind what has just been cut? */
-static void look_for_cut(struct runner *n, int64_t behind_us)
-{
-    enum sink_result result =
-        n->o->ops->cut_due(n->pump.sink, clock_now_us(), &n->cut, &n->pump.last);
-
-    if (result != SINK_OK) {
-        cut_failed(n, result);
-    } else if (n->cut.before_us <= behind_us) {
-        n->cut_err = (struct err){ 0 };
-        n->next_cut_ms = clock_mono_ms() + CUT_LOOK_MS;
-    } else if (tell_cut(n)) {
-        n->cutting = true;
-    } else {
-        cut_failed(n, SINK_RETRY);
-    }
-}
-
-static void cut_some(struct runner *n)
-{
-    bool done = false;
-    enum sink_result result = n->o->ops->cut_step(n->pump.sink, &n->cut, &done, &n->pump.last);
-
-    if (result != SINK_OK) {
-        cut_failed(n, result);
-        return;
-    }
-    n->cut_err = (struct err){ 0 };
-    n->cutting = !done;
-    if (done) {
-        look_for_cut(n, n->cut.before_us);
-    }
-    if (n->cutting) {
-        pause_for(n, CUT_PAUSE_MS);
-    }
-}
-
 /* Between deliveries: now and then a look at what is due, and one step of the cut. */
 static void retain(struct runner *n)
 {
-    if (!n->o->ops->cut_due || clock_mono_ms() < n->next_cut_ms) {
+    if (!n->o->ops->cut_due || !cutting_is_due(&n->cutting)) {
         return;
     }
-    if (!n->cutting) {
-        look_for_cut(n, 0);
+    if (cutting_step(&n->cutting, n->pump.sink) == SINK_DOWN) {
+        pump_close(&n->pump);
     }
-    if (n->cutting) {
-        cut_some(n);
+    if (cutting_goes_on(&n->cutting)) {
+        pause_for(n, CUTTING_PAUSE_MS);
     }
-}
-
-/* Is there a step to do without waiting? */
-static bool cuts_on(const struct runner *n)
-{
-    return n->cutting && n->cut_err.code == ERR_NONE;
 }
 
 /* A moment in which more may come, to make one batch of it. */
@@ -358,10 +287,10 @@ static bool turn(struct runner *n)
         return false;
     case SOURCE_WAIT:
         pump_well(&n->pump);
-        if ((n->o->once && !cuts_on(n)) || n->ending) {
+        if ((n->o->once && !cutting_goes_on(&n->cutting)) || n->ending) {
             return true;
         }
-        if (!cuts_on(n)) {
+        if (!cutting_goes_on(&n->cutting)) {
             idle(n);
         }
         return false;
@@ -411,6 +340,7 @@ enum runner_end runner_run(const struct runner_options *o, struct err *ret_err)
             .batch_now = o->batch_records,
         },
         .progress_ms = clock_mono_ms(),
+        .cutting = { .sink = o->cfg->name, .on_cut = o->on_cut, .ctx = o->ctx },
     };
 
     if (!positions_load(o->cfg->state_dir, o->cfg->name, &n.positions, ret_err)) {

@@ -11,6 +11,7 @@
  */
 #pragma once
 
+#include "sinks/cutting.h"
 #include "sinks/positions.h"
 #include "sinks/pump.h"
 #include "sinks/source.h"
@@ -25,9 +26,8 @@ struct runner_options {
     int64_t linger_ms;   /* pause in a lull, to gather what comes: a batch costs an fsync */
     bool once;           /* end when all that is there has been delivered */
     int64_t patience_ms; /* once: give up when nothing could be delivered for so long */
-    /* A cut begins: told before its first row goes. False: it could not be recorded, do not cut. */
-    bool (*on_cut)(void *ctx, const char *sink, const struct sink_cut *cut, struct err *err);
-    void *ctx;
+    cutting_on_cut on_cut;
+    void *ctx; /* of on_cut */
 };
 
 enum runner_end {

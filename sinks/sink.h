@@ -145,6 +145,12 @@ struct sink_config {
     bool late;              /* late spans alone are written, while another may write the others */
 };
 
+/* The sink's own timeout_ms; the configuration has one for every sink. */
+static inline int64_t sink_timeout_ms(const json_t *settings)
+{
+    return json_integer_value(json_object_get(settings, "timeout_ms"));
+}
+
 struct sink {
     const struct sink_ops *ops;
 };

@@ -14,7 +14,6 @@
 #include "sinks/registry.h"
 
 enum {
-    TIMEOUT_MS = 30 * 1000,
     NAMED = 100,                /* letters in an admin record; the others are counted */
     DETAILS_BYTES = 256 * 1024, /* of their names */
 };
@@ -96,7 +95,7 @@ static bool open_sink(struct work *w, struct err *err)
         .settings = s->settings,
         .name = s->name,
         .state_dir = w->config->state,
-        .timeout_ms = TIMEOUT_MS,
+        .timeout_ms = sink_timeout_ms(s->settings),
         .late = true,
     };
     return ops->open(&w->cfg, &w->open, err) || err_wrap(err, "%s", w->sink);

@@ -12,7 +12,6 @@ enum {
     BATCH_RECORDS = 4096, /* unless the driver wants more */
     RECORD_BYTES = 1024,  /* a usual one: bounds the bytes of a batch */
     LINGER_MS = 100,      /* ten commits a second at the most, when little comes */
-    TIMEOUT_MS = 30 * 1000,
     PATIENCE_MS = 10 * 1000,
 };
 
@@ -44,17 +43,6 @@ static void on_loss(void *ctx, const struct feed_loss *loss)
         log_error("gap not recorded, it stands in this log alone", log_str("sink", s->cfg.name),
                   log_str("journal", loss->journal), log_str("err", err.text));
     }
-}
-
-static bool on_cut(void *ctx, const char *sink, const struct sink_cut *cut, struct err *err)
-{
-    struct ship *s = ctx;
-
-    if (!audit_cut(s->fleet->audit, sink, cut, err)) {
-        return err_wrap(err, "not recorded, nothing is deleted");
-    }
-    log_info("retention begins", log_str("sink", sink), log_i64("records", (int64_t)cut->rows));
-    return true;
 }
 
 static void *run_ship(void *ctx)
@@ -96,8 +84,6 @@ static bool set_up(struct fleet *f, const struct config *c, size_t i, bool once,
     const struct config_sink *sink = &c->sinks[i];
     const struct sink_ops *ops = sink_find(sink->name, sink->settings);
 
-    int64_t timeout_ms = json_integer_value(json_object_get(sink->settings, "timeout_ms"));
-
     if (!ops) {
         return err_set(err, ERR_INVALID, "there is no sink called %s", sink->name);
     }
@@ -109,7 +95,7 @@ static bool set_up(struct fleet *f, const struct config *c, size_t i, bool once,
         .settings = sink->settings,
         .name = sink->name,
         .state_dir = c->state,
-        .timeout_ms = timeout_ms > 0 ? timeout_ms : TIMEOUT_MS,
+        .timeout_ms = sink_timeout_ms(sink->settings),
     };
     s->feed = (struct feed_options){
         .state_dir = c->state,
@@ -128,8 +114,8 @@ static bool set_up(struct fleet *f, const struct config *c, size_t i, bool once,
         .linger_ms = once ? 0 : linger_ms,
         .once = once,
         .patience_ms = PATIENCE_MS,
-        .on_cut = on_cut,
-        .ctx = s,
+        .on_cut = audit_on_cut,
+        .ctx = f->audit,
     };
     return true;
 }

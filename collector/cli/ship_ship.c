@@ -24,7 +24,6 @@ enum {
     MIB = 1024 * 1024,
     QUEUE_BYTES = MIB,
     FINISH_MS = 2 * 1000, /* for what collect closed with, before it stops */
-    LOADER_TIMEOUT_MS = 10 * 1000,
     LOADER_PATIENCE_MS = 10 * 1000,
 };
 
@@ -240,20 +239,13 @@ static bool load(struct loading *l, const sigset_t *set, struct err *err)
     return l->ran;
 }
 
-/* How long a loader waits for PostgreSQL, and asks Kafka. */
-static int64_t timeout_of(const struct config_sink *postgres)
-{
-    int64_t ms =
-        postgres ? json_integer_value(json_object_get(postgres->settings, "timeout_ms")) : 0;
-
-    return ms > 0 ? ms : LOADER_TIMEOUT_MS;
-}
-
 static int load_from_kafka(const struct cli *cli, const struct config *c, bool once,
                            const sigset_t *set)
 {
     const struct config_sink *kafka = config_find_sink(c, "kafka");
     const struct config_sink *postgres = config_find_sink(c, "postgres");
+    const struct journal_options options = journal_of(c);
+    struct audit audit;
     struct loading l = {
         .options = {
             .kafka = kafka ? kafka->settings : NULL,
@@ -261,9 +253,10 @@ static int load_from_kafka(const struct cli *cli, const struct config *c, bool o
             .group = kafka ? json_string_value(json_object_get(kafka->settings, "group")) : NULL,
             .collector = c->collector,
             .state_dir = c->state,
-            .timeout_ms = timeout_of(postgres),
             .patience_ms = LOADER_PATIENCE_MS,
             .once = once,
+            .on_cut = audit_on_cut,
+            .ctx = &audit,
         },
     };
     struct err err = { 0 };
@@ -276,8 +269,11 @@ static int load_from_kafka(const struct cli *cli, const struct config *c, bool o
     }
     log_info("loading from Kafka into PostgreSQL", log_str("group", l.options.group));
 
+    audit_init(&audit, &options);
+
     bool ran = load(&l, set, &err);
 
+    audit_done(&audit);
     log_info("loaded", log_i64("records", (int64_t)l.count.loaded),
              log_i64("resends_dropped", (int64_t)l.count.dropped),
              log_i64("dead", (int64_t)l.count.dead), log_i64("lost", (int64_t)l.count.lost));

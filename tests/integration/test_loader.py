@@ -355,6 +355,109 @@ def test_a_resend_of_what_retention_has_removed_is_not_loaded_again(producer, lo
     assert stored(postgres, dbname) == left and sink.letters() == []
 
 
+def audited(sink, action="retention"):
+    """The details of the admin records in a loader's own journals, oldest first."""
+    lines = sink.run("tail", "--json", "--lines", "1000").stdout.splitlines()
+    records = [json.loads(line) for line in lines]
+    records = [r.get("record", r) for r in records]
+    return [r["details"] for r in records if r["type"] == "admin" and r["action"] == action]
+
+
+def days_ago(postgres, *days):
+    return postgres.psql("SELECT to_char(current_date - d, 'YYYY-MM-DD') || 'T00:00:00.000000Z' "
+                         f"FROM unnest(ARRAY{list(days)}) AS d", "postgres")
+
+
+@contextlib.contextmanager
+def reads(postgres, dbname, table):
+    """Somebody who reads a table, and so keeps its days from being dropped; close() ends it."""
+    with subprocess.Popen([postgres.program("psql"), "-qAt", "-d", postgres.dsn(dbname)], text=True,
+                          stdin=subprocess.PIPE, stdout=subprocess.PIPE) as psql:
+        print(f"BEGIN; SELECT count(*) > 0 FROM {table};", file=psql.stdin, flush=True)
+        assert psql.stdout.readline() == "t\n"
+        yield psql.stdin.close
+
+
+def old_records(producer, loader, kafka, postgres, dbname, more_days=()):
+    """300 of 10 days ago, 3 of 8 and 300 of today, loaded; then three days are to be kept."""
+    source, sink = producer(), loader()
+    for n, days in ((300, 10), (3, 8), (300, 0), *((3, days) for days in more_days)):
+        source.fill(n, days=days)
+    source.ship_once()
+    load_once(sink)
+    keep_days(sink, kafka, postgres, dbname, 3)
+    return source, sink
+
+
+def keep_days(sink, kafka, postgres, dbname, days, **more):
+    sink.sinks(kafka=into(kafka, dbname, "at-least-once"),
+               postgres={"dsn": postgres.dsn(dbname), "retention_days": days, **more})
+
+
+OLD = "SELECT count(*) FROM tool_execution WHERE day < current_date - 3"
+OLD_DAYS = "SELECT count(*) FROM pg_class WHERE relispartition AND relname ~ '_[0-9]{8}$' AND " \
+           "relkind = 'r' AND to_date(right(relname, 8), 'YYYYMMDD') < current_date - 3"
+
+
+def test_loaders_cut_what_is_due_and_one_of_them_tells_each_day_before_it_goes(
+        producer, loader, kafka, postgres, dbname):
+    source, one = old_records(producer, loader, kafka, postgres, dbname)
+    two = loader("two")
+    for sink in (one, two):  # a lock is waited for half as long
+        keep_days(sink, kafka, postgres, dbname, 3, timeout_ms=60_000)
+    with reads(postgres, dbname, "tool_execution") as end, \
+            Ship(one, "--source", "kafka") as first, Ship(two, "--source", "kafka") as second:
+        wait_for(lambda: audited(one) + audited(two), 20, one.log_tail)
+        time.sleep(1)  # a round of the other one
+        assert len(audited(one) + audited(two)) == 1
+        assert postgres.psql(OLD_DAYS, dbname) == ["8"]  # four tables of two days
+        end()
+        wait_for(lambda: postgres.psql(OLD_DAYS, dbname) == ["0"], 30,
+                 lambda: one.log_tail() + two.log_tail())
+        source.fill(300)
+        source.ship_once()
+        wait_for(lambda: postgres.psql("SELECT count(*) FROM tool_execution", dbname) == ["400"], 30,
+                 one.log_tail)
+        first.stop()
+        second.stop()
+    told = [{"sink": "postgres", "before": day, "records": n}
+            for day, n in zip(days_ago(postgres, 9, 7), (300, 3))]
+    assert audited(one) + audited(two) == told
+    assert "what is due stays" not in one.log_text() + two.log_text()
+    assert one.run("verify").returncode == 0
+
+
+def test_a_single_load_ends_when_what_is_due_is_cut(producer, loader, kafka, postgres, dbname):
+    days = [8, 10, *range(20, 30)]  # more than rounds until it is given partitions
+    _, sink = old_records(producer, loader, kafka, postgres, dbname, days[2:])
+    held = "SELECT pg_advisory_lock(hashtext('hooktrail_cut'));"
+    with subprocess.Popen([postgres.program("psql"), "-qAt", "-d", postgres.dsn(dbname)], text=True,
+                          stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        print(held, file=other.stdin, flush=True)
+        assert other.stdout.readline() == "\n"
+        load_once(sink)  # another one sees to it
+        assert postgres.psql(OLD, dbname) != ["0"] and audited(sink) == []
+    load_once(sink)
+    assert postgres.psql(OLD, dbname) == ["0"]
+    assert [d["before"] for d in audited(sink)] == days_ago(postgres, *(d - 1 for d in reversed(days)))
+
+
+def test_a_cut_that_cannot_be_told_or_done_shows_while_all_is_loaded(producer, loader, kafka,
+                                                                     postgres, dbname):
+    source, sink = old_records(producer, loader, kafka, postgres, dbname)
+    journals = sink.path / "journals"
+    journals.write_text("")  # a file where the folder should be
+    source.fill(300)
+    source.ship_once()
+    assert "records=30" in load_once(sink)
+    told = sink.told("postgres")
+    assert told["state"] == "retrying" and told["error"].startswith("retention: not recorded")
+    assert postgres.psql(OLD, dbname) == ["202"]
+    journals.unlink()
+    load_once(sink)
+    assert sink.told("postgres")["state"] == "ok" and postgres.psql(OLD, dbname) == ["0"]
+
+
 def test_what_a_newer_collector_sends_waits_for_a_newer_loader_and_a_new_type_is_filed(
         producer, loader, kafka, postgres, dbname):
     source, sink = producer(), loader()
