@@ -21,12 +21,13 @@ enum {
 /* One journal, and how far this sink is with it. */
 struct seat {
     struct journal_info info;
-    bool placed;                   /* `next` is known */
+    bool placed;                   /* `given` is known */
+    bool joined;                   /* since it was placed: it is the journal that the sink knows */
     bool ended;                    /* nothing more will come, and all was given */
     bool listed;                   /* it was there when the folder was last read */
     bool pending;                  /* `frame` was read, and is the next to be given */
     struct sink_position at;       /* where the sink stood when it was placed */
-    uint64_t next;                 /* settled up to next - 1 */
+    uint64_t given;                /* the next span begins there */
     uint64_t read;                 /* frames up to read - 1 were given, or told as lost */
     uint64_t damaged_from;         /* 0: no damage stands before the next frame */
     uint64_t told;                 /* losses up to here were told */
@@ -34,6 +35,15 @@ struct seat {
     struct journal_reader *reader; /* owned; NULL while closed */
     struct journal_frame frame;
     struct err trouble; /* why it cannot be read, and that was logged; ERR_NONE: it can */
+};
+
+/* What a span points at: it outlives its seat, whose journal may be removed meanwhile. */
+struct batch {
+    struct id journal;
+    struct sink_record *records; /* owned */
+    size_t n_records;
+    char *bytes; /* owned */
+    size_t used_bytes;
 };
 
 struct feed {
@@ -45,10 +55,8 @@ struct feed {
     size_t turn; /* whose turn it is */
     size_t last; /* who gave the last span: the one to wait on */
     int64_t listed_ms;
-    struct sink_record *records; /* owned: the batch */
-    size_t n_records;
-    char *bytes; /* owned */
-    size_t used_bytes;
+    struct batch batches[2]; /* the second only where it reads ahead */
+    size_t filling;          /* index of the one that the next span gets */
 };
 
 static const struct source_ops feed_ops;
@@ -161,7 +169,7 @@ static void tell_loss(struct feed *f, struct seat *seat, uint64_t from, uint64_t
 /* What is older than what is kept. A sink that is new to a journal has lost nothing. */
 static void skip_retired(struct feed *f, struct seat *seat, uint64_t first)
 {
-    if (seat->next == 1 && seat->read == 1) {
+    if (seat->given == 1 && seat->read == 1) {
         log_info("journal begins later for this sink, what came before is retired",
                  log_str("sink", f->o.sink), log_str("journal", seat->info.id.text),
                  log_i64("first", (int64_t)first));
@@ -198,9 +206,10 @@ static bool open_seat(struct feed *f, struct seat *seat)
         trouble(f, seat, &err);
         return false;
     }
-    if (f->base.joined) {
-        f->base.joined(f->base.position_ctx, id_slice(&seat->info.id), seat->next);
+    if (!seat->joined && f->base.joined) {
+        f->base.joined(f->base.position_ctx, id_slice(&seat->info.id), seat->at.next);
     }
+    seat->joined = true;
     return true;
 }
 
@@ -243,12 +252,12 @@ static bool read_frame(struct feed *f, struct seat *seat)
 }
 
 /* Copy the frame into the batch. False: it is full, the frame waits for the next one. */
-static bool take_frame(struct feed *f, struct seat *seat)
+static bool take_frame(struct feed *f, struct seat *seat, struct batch *b)
 {
-    struct sink_record *r = &f->records[f->n_records];
+    char *bytes = b->bytes + b->used_bytes;
     size_t len = seat->frame.bytes.len;
 
-    if (f->n_records == f->o.batch_records || f->used_bytes + len > f->o.batch_bytes) {
+    if (b->n_records == f->o.batch_records || b->used_bytes + len > f->o.batch_bytes) {
         return false;
     }
     if (seat->damaged_from != 0 && seat->frame.seq > seat->damaged_from) {
@@ -256,16 +265,15 @@ static bool take_frame(struct feed *f, struct seat *seat)
     }
     seat->damaged_from = 0;
     if (len > 0) { /* an empty frame has no bytes to point at */
-        memcpy(f->bytes + f->used_bytes, seat->frame.bytes.ptr, len);
+        memcpy(bytes, seat->frame.bytes.ptr, len);
     }
-    *r = (struct sink_record){
+    b->records[b->n_records++] = (struct sink_record){
         .seq = seat->frame.seq,
         .type = seat->frame.type,
         .leaf = seat->frame.leaf,
-        .json = { .ptr = f->bytes + f->used_bytes, .len = len },
+        .json = { .ptr = bytes, .len = len },
     };
-    f->n_records++;
-    f->used_bytes += len;
+    b->used_bytes += len;
     seat->read = seat->frame.seq + 1;
     seat->pending = false;
     return true;
@@ -283,29 +291,37 @@ static bool place(struct feed *f, struct seat *seat, struct err *err)
     if (f->base.told && seat->told == 0) {
         seat->told = f->base.told(f->base.position_ctx, id_slice(&seat->info.id));
     }
-    seat->next = seat->at.next;
-    seat->read = seat->next;
+    seat->joined = false;
+    seat->given = seat->at.next;
+    seat->read = seat->given;
     seat->placed = true;
     return true;
 }
 
 static bool gather(struct feed *f, struct seat *seat, struct span *ret)
 {
+    struct batch *b = &f->batches[f->filling];
     bool more = true;
 
-    f->n_records = 0;
-    f->used_bytes = 0;
+    b->n_records = 0;
+    b->used_bytes = 0;
     while (more) {
-        more = read_frame(f, seat) && take_frame(f, seat);
+        more = read_frame(f, seat) && take_frame(f, seat, b);
     }
+    if (b->n_records == 0) {
+        return false;
+    }
+    b->journal = seat->info.id;
     *ret = (struct span){
-        .journal = id_slice(&seat->info.id),
-        .from = seat->next,
+        .journal = id_slice(&b->journal),
+        .from = seat->given,
         .to = seat->read - 1,
-        .records = f->records,
-        .n = f->n_records,
+        .records = b->records,
+        .n = b->n_records,
     };
-    return f->n_records > 0;
+    seat->given = seat->read;
+    f->filling = f->o.ahead ? 1 - f->filling : 0;
+    return true;
 }
 
 /* The journal `at` has given all it had: has every one, since it was its turn before? */
@@ -355,17 +371,6 @@ static enum source_read feed_next(struct source *s, struct span *ret, struct err
     return SOURCE_WAIT;
 }
 
-static void feed_settled(struct source *s, struct slice journal, uint64_t next)
-{
-    struct feed *f = from_source(s);
-
-    for (size_t i = 0; i < f->n; i++) {
-        if (slice_equal(id_slice(&f->seats[i]->info.id), journal)) {
-            f->seats[i]->next = next;
-        }
-    }
-}
-
 static void feed_rewind(struct source *s)
 {
     struct feed *f = from_source(s);
@@ -405,14 +410,15 @@ static void feed_close(struct source *s)
         free(f->seats[i]);
     }
     free(f->seats);
-    free(f->records);
-    free(f->bytes);
+    for (size_t i = 0; i < 2; i++) {
+        free(f->batches[i].records);
+        free(f->batches[i].bytes);
+    }
     free(f);
 }
 
 static const struct source_ops feed_ops = {
     .next = feed_next,
-    .settled = feed_settled,
     .rewind = feed_rewind,
     .wait = feed_wait,
     .close = feed_close,
@@ -427,7 +433,9 @@ struct source *feed_open(const struct feed_options *o)
     if (f->o.batch_bytes < RECORD_MAX_BYTES) {
         f->o.batch_bytes = RECORD_MAX_BYTES;
     }
-    f->records = xcalloc(f->o.batch_records, sizeof(*f->records));
-    f->bytes = xcalloc(f->o.batch_bytes, 1);
+    for (size_t i = 0; i < (o->ahead ? 2 : 1); i++) {
+        f->batches[i].records = xcalloc(o->batch_records, sizeof(struct sink_record));
+        f->batches[i].bytes = xcalloc(f->o.batch_bytes, 1);
+    }
     return &f->base;
 }

@@ -5,7 +5,8 @@
  * in turns, so that a busy one does not hold up the others. What cannot be
  * delivered (retired before this sink had it, damaged) is told once, and the
  * span that follows it moves the position past it. A journal that is an older copy of what the
- * sink knows (rejoin.h) is told, and gives nothing. Memory: one batch.
+ * sink knows (rejoin.h) is told, and gives nothing. Memory: one batch, or two where it reads
+ * ahead.
  */
 #pragma once
 
@@ -24,6 +25,7 @@ struct feed_options {
     const char *sink;     /* for log lines */
     size_t batch_records; /* of a span at most */
     size_t batch_bytes;   /* of its records at most, but always room for one */
+    bool ahead;           /* a span is asked for while the one before is on its way */
     void (*on_loss)(void *ctx, const struct feed_loss *loss); /* NULL: only logged */
     void *ctx;
 };

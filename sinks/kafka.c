@@ -115,7 +115,7 @@ struct chunk {
 };
 
 /* Make the messages of a chunk; of records that are on their way already there are none. */
-static enum sink_result prepare(struct sink_kafka *k, const struct kafka_flight *f, struct chunk *c,
+static enum sink_result prepare(struct sink_kafka *k, struct kafka_flight *f, struct chunk *c,
                                 struct err *err)
 {
     enum sink_result result = SINK_OK;
@@ -239,6 +239,15 @@ static enum sink_result judge(struct sink_kafka *k, const struct kafka_standing 
     return SINK_OK;
 }
 
+static bool kafka_begin(struct sink *s, const struct span *span)
+{
+    struct sink_kafka *k = from_sink(s);
+    struct kafka_flight *f = kafka_flight_of(&k->flights, span->journal);
+    struct err ignored;
+
+    return send_span(k, f, span, clock_mono_ms() + k->timeout_ms, &ignored) == SINK_OK;
+}
+
 static enum sink_result kafka_write(struct sink *s, const struct span *span, struct err *err)
 {
     struct sink_kafka *k = from_sink(s);
@@ -266,6 +275,7 @@ static enum sink_result kafka_write(struct sink *s, const struct span *span, str
 const struct sink_ops sink_kafka_ops = {
     .name = "kafka",
     .open = kafka_open,
+    .begin = kafka_begin,
     .write = kafka_write,
     .close = kafka_close,
 };

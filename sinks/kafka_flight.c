@@ -49,20 +49,19 @@ void kafka_flights_free(struct kafka_flight *head)
 static struct kafka_entry *find(struct kafka_flight *f, uint64_t seq,
                                 struct kafka_entry **ret_before)
 {
-    struct kafka_entry *before = NULL;
+    struct kafka_entry *e = f->found && f->found->seq <= seq ? f->found : f->first;
 
+    *ret_before = NULL;
     if (f->last && f->last->seq < seq) { /* the usual case: records come in order */
         *ret_before = f->last;
         return NULL;
     }
-    for (struct kafka_entry *e = f->first; e && e->seq <= seq; e = e->next) {
-        if (e->seq == seq) {
-            return e;
-        }
-        before = e;
+    while (e && e->seq < seq) {
+        *ret_before = e;
+        e = e->next;
     }
-    *ret_before = before;
-    return NULL;
+    f->found = e && e->seq == seq ? e : *ret_before;
+    return e && e->seq == seq ? e : NULL;
 }
 
 static struct kafka_entry *insert(struct kafka_flight *f, struct kafka_entry *before, uint64_t seq)
@@ -104,17 +103,12 @@ static void forgive(struct kafka_entry *e)
     }
 }
 
-bool kafka_flight_wants(const struct kafka_flight *f, uint64_t seq)
+bool kafka_flight_wants(struct kafka_flight *f, uint64_t seq)
 {
-    if (!f->last || f->last->seq < seq) {
-        return true;
-    }
-    for (const struct kafka_entry *e = f->first; e && e->seq <= seq; e = e->next) {
-        if (e->seq == seq) {
-            return has_failed(e);
-        }
-    }
-    return true;
+    struct kafka_entry *before;
+    const struct kafka_entry *e = find(f, seq, &before);
+
+    return !e || has_failed(e);
 }
 
 struct kafka_entry *kafka_flight_enter(struct kafka_flight *f, uint64_t seq, bool *ret_send)
@@ -174,6 +168,7 @@ struct kafka_standing kafka_flight_standing(const struct kafka_flight *f, uint64
 
 void kafka_flight_forget(struct kafka_flight *f, uint64_t to)
 {
+    f->found = NULL;
     while (f->first && f->first->seq <= to) {
         struct kafka_entry *next = f->first->next;
 

@@ -34,6 +34,7 @@ struct kafka_flight {
     char journal[40];          /* its id */
     struct kafka_entry *first; /* by sequence, owned */
     struct kafka_entry *last;
+    struct kafka_entry *found; /* the last one looked for: the next is behind it; may be NULL */
     struct kafka_entry *spare; /* forgotten ones, for the next span; owned */
     uint64_t pending;          /* of all of them */
     uint64_t failed;           /* records with a refusal */
@@ -45,7 +46,7 @@ struct kafka_flight {
 struct kafka_flight *kafka_flight_of(struct kafka_flight **head, struct slice journal);
 
 /* True when the messages of record seq are to be sent: it is new, or failed before. */
-bool kafka_flight_wants(const struct kafka_flight *f, uint64_t seq);
+bool kafka_flight_wants(struct kafka_flight *f, uint64_t seq);
 
 /*
  * The entry of record seq, and whether its messages are to be sent: it is new, or

@@ -19,6 +19,7 @@ struct runner {
     struct positions positions;
     bool reached;        /* the sink was open, ever */
     bool placed;         /* the source knows where the open sink stands */
+    struct span begun;   /* what comes next, on its way already; n = 0: nothing */
     bool ending;         /* asked to end when done: a last look at everything was begun */
     int64_t progress_ms; /* monotonic: something was delivered, or nothing was to do */
     struct cutting cutting;
@@ -174,6 +175,7 @@ static bool ready(struct runner *n)
     }
     if (!n->placed) {
         n->o->source->ops->rewind(n->o->source);
+        n->begun.n = 0;
         n->placed = true;
     }
     return true;
@@ -198,7 +200,6 @@ static void settle(struct runner *n, struct slice journal, uint64_t next)
         }
         positions_set_here(&n->positions, journal, here);
     }
-    n->o->source->ops->settled(n->o->source, journal, next);
     positions_deliver(&n->positions, journal, next);
     n->progress_ms = clock_mono_ms();
 }
@@ -227,6 +228,52 @@ static void deliver(struct runner *n, struct span span)
         }
     }
     n->placed = false; /* what is left of the span is given again */
+}
+
+/* The next span: the one that was begun, or a new one. */
+static enum source_read next(struct runner *n, struct span *ret)
+{
+    if (n->begun.n > 0) {
+        *ret = n->begun;
+        n->begun.n = 0;
+        return SOURCE_SPAN;
+    }
+    return n->o->source->ops->next(n->o->source, ret, &n->pump.last);
+}
+
+/*
+ * Where more is waiting: begin this span and the one behind it, in this order. In a lull
+ * there is nothing to gain, and a sink in trouble gets one span at a time.
+ */
+static void begin_ahead(struct runner *n, const struct span *span)
+{
+    const struct sink_ops *ops = n->o->ops;
+    struct source *source = n->o->source;
+    struct err err; /* what cannot be read now is met again when its turn comes */
+
+    if (!ops->begin || source->lull || n->pump.health != PUMP_OK ||
+        !ops->begin(n->pump.sink, span)) {
+        return;
+    }
+    if (source->ops->next(source, &n->begun, &err) == SOURCE_SPAN) {
+        (void)ops->begin(n->pump.sink, &n->begun);
+    } else {
+        n->begun.n = 0;
+    }
+}
+
+/* On the way out: what is on its way would be sent a second time after a restart. */
+static void end_begun(struct runner *n)
+{
+    if (n->begun.n == 0 || !n->placed || !n->pump.sink) {
+        return;
+    }
+
+    struct pump_step step = pump_step(&n->pump, &n->begun);
+
+    if (step.consumed == n->begun.n) {
+        settle(n, n->begun.journal, n->begun.to + 1);
+    }
 }
 
 /* Between deliveries: now and then a look at what is due, and one step of the cut. */
@@ -277,11 +324,12 @@ static bool turn(struct runner *n)
     if (!n->pump.sink) {
         return false;
     }
-    switch (n->o->source->ops->next(n->o->source, &span, &n->pump.last)) {
+    switch (next(n, &span)) {
     case SOURCE_SPAN:
+        begin_ahead(n, &span);
         deliver(n, span);
         flush(n, false);
-        if (n->o->source->lull) {
+        if (n->o->source->lull && n->begun.n == 0) {
             linger(n);
         }
         return false;
@@ -356,6 +404,7 @@ enum runner_end runner_run(const struct runner_options *o, struct err *ret_err)
 
     enum runner_end end = run_rounds(&n);
 
+    end_begun(&n);
     pump_close(&n.pump);
     flush(&n, true);
     positions_done(&n.positions);

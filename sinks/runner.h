@@ -3,7 +3,10 @@
  *
  *     source ──span──▶ pump ──▶ driver          positions ──▶ STATE/sinks/NAME…
  *        ▲               └─ refused for good ──▶ dead letters
- *        └─ settled, or rewound when the sink was opened anew
+ *        └─ rewound when the sink was opened anew
+ *
+ * A driver that can begin a span has the next one on its way while it waits for the answers
+ * to this one. What was begun is ended before the runner stops, when the sink lets it.
  *
  * It waits where nothing can be done (the sink is away, nothing is to deliver),
  * never longer than a moment without hearing a stop. Between deliveries it cuts

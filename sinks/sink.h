@@ -122,6 +122,14 @@ struct sink_ops {
     enum sink_result (*write)(struct sink *s, const struct span *span, struct err *err) MUST_CHECK;
 
     /*
+     * NULL, or: begin to send a span, in order, that write() is called for later; what is on
+     * its way by then is not sent again. So the destination works on one span while the next
+     * is read. True: all of it is on its way. What goes wrong, write() finds and tells. May
+     * block up to timeout_ms.
+     */
+    bool (*begin)(struct sink *s, const struct span *span);
+
+    /*
      * Retention, NULL where the sink has none: what is due first at now_us, and one small
      * step of that cut (*ret_done: it was the last). The caller writes the `admin` record
      * between the two, and asks again when a cut is done: what is counted and cut at

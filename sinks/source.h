@@ -1,8 +1,8 @@
 /*
  * source: where a sink's records come from: the journals (feed.h), or a topic.
  *
- * Gives spans of one journal each, in order, from where the sink stands; keeps
- * what it gave until it is settled. One source, one sink, one thread.
+ * Gives spans of one journal each, in order, from where the sink stands. One source,
+ * one sink, one thread.
  */
 #pragma once
 
@@ -10,7 +10,7 @@
 
 enum source_read {
     SOURCE_SPAN,  /* *ret is filled */
-    SOURCE_WAIT,  /* all that is there was given and settled */
+    SOURCE_WAIT,  /* all that is there was given */
     SOURCE_ERROR, /* err: the position could not be asked, or nothing can be read */
 };
 
@@ -32,14 +32,11 @@ struct source;
 
 struct source_ops {
     /*
-     * The next span, valid until the next call; by then it is settled whole, or the
-     * source rewound. For each journal that appears, and after a rewind, it asks where
-     * the sink stands.
+     * The next span: it goes on where the one before ended, whether that has arrived or not.
+     * Valid until two more were given. For each journal that appears, and after a rewind, the
+     * source asks where the sink stands.
      */
     enum source_read (*next)(struct source *s, struct span *ret, struct err *err) MUST_CHECK;
-
-    /* The journal is delivered up to next - 1. */
-    void (*settled)(struct source *s, struct slice journal, uint64_t next);
 
     /* The sink was opened anew: forget what was given, ask again where it stands. */
     void (*rewind)(struct source *s);

@@ -102,6 +102,7 @@ static bool set_up(struct fleet *f, const struct config *c, size_t i, bool once,
         .sink = sink->name,
         .batch_records = batch,
         .batch_bytes = batch * RECORD_BYTES,
+        .ahead = ops->begin != NULL,
         .on_loss = on_loss,
         .ctx = s,
     };

@@ -238,33 +238,56 @@ static struct timing run_bare(const struct bench *b, struct bare *bare)
 
 /* ---- The driver -------------------------------------------------------------------------- */
 
-static void driver_write(const struct bench *b, struct sink *s, size_t at, size_t end)
+/* A batch from record `at` on, or what there is left. */
+static struct span span_at(const struct bench *b, size_t at, size_t n)
 {
     const struct sink_record *list = b->events->list;
-    struct err err;
-    const struct span span = {
+    size_t left = b->events->n - at;
+
+    n = left < n ? left : n;
+    return (struct span){
         .journal = b->events->journal,
         .from = at > 0 ? list[at - 1].seq + 1 : 1,
-        .to = list[end - 1].seq,
+        .to = n > 0 ? list[at + n - 1].seq : 0,
         .records = list + at,
-        .n = end - at,
+        .n = n,
     };
+}
 
-    if (s->ops->write(s, &span, &err) != SINK_OK) {
+static void driver_begin(struct sink *s, const struct span *span)
+{
+    if (s->ops->begin && span->n > 0 && !s->ops->begin(s, span)) {
+        fail("begin", "not all of it could be sent");
+    }
+}
+
+static void driver_write(struct sink *s, const struct span *span)
+{
+    struct err err;
+
+    if (s->ops->write(s, span, &err) != SINK_OK) {
         die(&err);
     }
 }
 
+/* As the runner does: the next span is on its way while this one's answers are waited for. */
 static struct timing run_driver(const struct bench *b, struct sink *s)
 {
-    driver_write(b, s, 0, WARM);
+    struct span span = span_at(b, 0, WARM);
+
+    driver_write(s, &span);
 
     struct timing t = start_timing();
 
-    for (size_t at = WARM; at < b->events->n; at += b->batch) {
-        size_t left = b->events->n - at;
+    span = span_at(b, WARM, b->batch);
+    driver_begin(s, &span);
+    for (size_t at = WARM; span.n > 0; at += b->batch) {
+        size_t behind = at + b->batch < b->events->n ? at + b->batch : b->events->n;
+        struct span ahead = span_at(b, behind, b->batch);
 
-        driver_write(b, s, at, at + (left < b->batch ? left : b->batch));
+        driver_begin(s, &ahead);
+        driver_write(s, &span);
+        span = ahead;
     }
     return stop_timing(t);
 }

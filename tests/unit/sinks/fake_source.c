@@ -62,13 +62,8 @@ static enum source_read fake_next(struct source *s, struct span *ret, struct err
                           .to = f->list[first + n - 1].seq,
                           .records = f->list + first,
                           .n = n };
+    f->next = ret->to + 1;
     return SOURCE_SPAN;
-}
-
-static void fake_settled(struct source *s, struct slice journal, uint64_t next)
-{
-    (void)journal;
-    from_source(s)->next = next;
 }
 
 static void fake_rewind(struct source *s)
@@ -92,7 +87,6 @@ static void fake_close(struct source *s)
 
 static const struct source_ops ops = {
     .next = fake_next,
-    .settled = fake_settled,
     .rewind = fake_rewind,
     .wait = fake_wait,
     .close = fake_close,

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "collector/journal/format.h"
 #include "tests/unit/base/fake_folder.h"
 #include "tests/unit/sinks/small_journal.h"
 #include "tests/unit/unit.h"
@@ -69,6 +70,7 @@ static void start_feed(size_t batch_records)
                                     .sink = "test",
                                     .batch_records = batch_records,
                                     .batch_bytes = 1 << 20,
+                                    .ahead = true,
                                     .on_loss = on_loss };
 
     stop_feed();
@@ -116,7 +118,6 @@ static size_t drain(void)
         assert_true(span.n > 0);
         assert_true(span.from <= span.records[0].seq);
         assert_int_equal(span.to, span.records[span.n - 1].seq);
-        feed->ops->settled(feed, span.journal, span.to + 1);
         records += span.n;
         spans++;
     }
@@ -164,8 +165,31 @@ static bool is_lull_behind_next(void)
     struct err err = { 0 };
 
     assert_int_equal(feed->ops->next(feed, &span, &err), SOURCE_SPAN);
-    feed->ops->settled(feed, span.journal, span.to + 1);
     return feed->lull;
+}
+
+static void a_span_stays_while_the_next_one_is_given(void **state)
+{
+    (void)state;
+    struct span first, second;
+    struct err err;
+
+    (void)small_journal_fill(collect, 25);
+    start_feed(10);
+    assert_int_equal(feed->ops->next(feed, &first, &err), SOURCE_SPAN);
+
+    const struct slice journal = first.journal;
+    const struct sink_record *last = &first.records[first.n - 1];
+    const uint64_t seq = last->seq;
+    struct digest leaf;
+
+    assert_int_equal(feed->ops->next(feed, &second, &err), SOURCE_SPAN);
+    assert_int_equal(second.from, first.to + 1);
+    assert_int_equal(last->seq, seq);
+    leaf = format_leaf(last->json);
+    assert_true(digest_equal(&leaf, &last->leaf)); /* its bytes are what they were */
+    assert_true(slice_equal(journal, second.journal));
+    assert_ptr_not_equal(journal.ptr, second.journal.ptr);
 }
 
 static void a_lull_is_when_every_journal_has_given_all(void **state)
@@ -347,6 +371,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(every_journal_is_read_whole_in_batches),
+        TEST(a_span_stays_while_the_next_one_is_given),
         TEST(a_lull_is_when_every_journal_has_given_all),
         TEST(it_begins_where_the_sink_stands_and_a_rewind_asks_again),
         cmocka_unit_test_setup_teardown(a_state_folder_without_journals_has_nothing_to_give,

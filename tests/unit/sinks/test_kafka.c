@@ -120,6 +120,62 @@ static void what_was_sent_before_a_bad_record_is_neither_lost_nor_sent_again(voi
     assert_int_equal(tool_calls(&p), RECORDS / 2 - 1);
 }
 
+static bool begin_span(struct place *p, uint64_t from, uint64_t to)
+{
+    struct span span = span_of(p, from, to);
+
+    return p->sink->ops->begin(p->sink, &span);
+}
+
+static void what_was_begun_is_written_once(void **state)
+{
+    (void)state;
+    struct err err;
+    PLACE p;
+
+    begin(&p, "at-least-once");
+    assert_true(begin_span(&p, 1, 600));
+    assert_true(begin_span(&p, 601, 1200));
+    assert_int_equal(ship(&p, 1, 600, &err), SINK_OK);
+    assert_true(begin_span(&p, 601, 1200)); /* nothing is left to do */
+    assert_true(begin_span(&p, 1201, RECORDS));
+    assert_int_equal(ship(&p, 601, 1200, &err), SINK_OK);
+    assert_int_equal(ship(&p, 1201, RECORDS, &err), SINK_OK);
+    assert_int_equal(tool_calls(&p), RECORDS / 2);
+}
+
+static void a_bad_record_in_what_was_begun_is_found_when_it_is_written(void **state)
+{
+    (void)state;
+    struct err err;
+    PLACE p;
+
+    begin(&p, "at-least-once");
+    spoil(&p, BAD);
+    assert_true(begin_span(&p, 1, 600));
+    assert_false(begin_span(&p, 601, RECORDS));
+    assert_int_equal(ship(&p, 1, 600, &err), SINK_OK);
+    assert_int_equal(ship(&p, 601, RECORDS, &err), SINK_REJECT);
+    assert_int_equal(ship(&p, 601, BAD - 1, &err), SINK_OK);
+    assert_int_equal(tool_calls(&p), (BAD - 1) / 2);
+}
+
+/* Whether its answer comes before its turn or after. */
+static void a_message_of_what_was_begun_that_is_refused_is_known_by_its_record(void **state)
+{
+    (void)state;
+    struct err err = { 0 };
+    PLACE p;
+
+    begin(&p, "at-least-once");
+    rd_kafka_mock_push_request_errors(fake_kafka_cluster(p.fake), PRODUCE, 2,
+                                      RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE,
+                                      RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE);
+    assert_true(begin_span(&p, 2, 2));
+    assert_int_equal(ship(&p, 2, 2, &err), SINK_REJECT);
+    assert_non_null(strstr(err.text, "record 2"));
+}
+
 static void a_broker_that_comes_back_gets_each_record_once(void **state)
 {
     (void)state;
@@ -361,6 +417,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_was_sent_before_a_bad_record_is_neither_lost_nor_sent_again),
+        cmocka_unit_test(what_was_begun_is_written_once),
+        cmocka_unit_test(a_bad_record_in_what_was_begun_is_found_when_it_is_written),
+        cmocka_unit_test(a_message_of_what_was_begun_that_is_refused_is_known_by_its_record),
         cmocka_unit_test(a_broker_that_comes_back_gets_each_record_once),
         cmocka_unit_test(a_message_that_is_refused_is_known_by_its_record),
         cmocka_unit_test(a_write_moves_the_position_with_the_records),

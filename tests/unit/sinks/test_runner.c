@@ -205,7 +205,6 @@ static void behind_little_it_gathers_for_a_moment_and_behind_much_it_does_not(vo
 
     linger_ms = 20;
     source->lull = true;
-    source->ops->settled(source, J, 1); /* all of it again */
     fake_sink_script(NULL, 0);
     begun_ms = clock_mono_ms();
     assert_int_equal(run_once(&err), RUNNER_DELIVERED);
@@ -403,7 +402,6 @@ static void retention_that_fails_shows_while_all_is_delivered(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         told_rows = 0;
-        source->ops->settled(source, J, 1); /* all of it again */
         assert_cuts(cases[i].list, cases[i].n, cases[i].rows);
         assert_file(N + 1, cases[i].sink_state, 0);
         assert_non_null(
@@ -420,6 +418,108 @@ static void what_cannot_be_told_is_not_cut(void **state)
     assert_cuts(list, COUNT_OF(list), 7);
     assert_file(N + 1, SINK_STATE_RETRYING, 0);
     assert_non_null(strstr(fake_folder_get("sinks/fake.positions.json"), "no room for the record"));
+}
+
+/* ---- A driver that begins a span before it is written ----------------------------------- */
+
+static struct {
+    char log[120]; /* b: begun, w: written, with the first sequence of each */
+    bool can_begin;
+    uint64_t stop_at; /* the span in whose write a stop is asked for; 0: in none */
+} seen_by;
+
+static void note(char what, const struct span *span)
+{
+    size_t len = strlen(seen_by.log);
+
+    (void)snprintf(seen_by.log + len, sizeof(seen_by.log) - len, "%c%d ", what, (int)span->from);
+}
+
+static bool note_begin(struct sink *s, const struct span *span)
+{
+    (void)s;
+    note('b', span);
+    return seen_by.can_begin;
+}
+
+static enum sink_result note_write(struct sink *s, const struct span *span, struct err *err)
+{
+    note('w', span);
+    if (span->from == seen_by.stop_at) {
+        stop_ask(&stop);
+    }
+    return fake_sink_ops.write(s, span, err);
+}
+
+static enum runner_end run_beginning(bool can_begin, uint64_t stop_at)
+{
+    struct sink_ops ops = fake_sink_ops;
+    struct err err;
+
+    seen_by.log[0] = '\0';
+    seen_by.can_begin = can_begin;
+    seen_by.stop_at = stop_at;
+    ops.begin = note_begin;
+    ops.write = note_write;
+    return run_into(&ops, true, 5000, &err);
+}
+
+static void the_next_span_is_begun_before_this_one_is_written(void **state)
+{
+    (void)state;
+    fake_sink_script(NULL, 0);
+    assert_int_equal(run_beginning(true, 0), RUNNER_DELIVERED);
+    assert_string_equal(seen_by.log, "b1 b9 w1 b9 b17 w9 b17 w17 ");
+    assert_int_equal(sink_position(), N + 1);
+}
+
+static void behind_a_span_that_cannot_be_begun_none_is(void **state)
+{
+    (void)state;
+    fake_sink_script(NULL, 0);
+    assert_int_equal(run_beginning(false, 0), RUNNER_DELIVERED);
+    assert_string_equal(seen_by.log, "b1 w1 b9 w9 b17 w17 ");
+}
+
+static void in_a_lull_nothing_is_begun(void **state)
+{
+    (void)state;
+    fake_sink_script(NULL, 0);
+    source->lull = true;
+    assert_int_equal(run_beginning(true, 0), RUNNER_DELIVERED);
+    assert_string_equal(seen_by.log, "w1 w9 w17 ");
+}
+
+static void what_was_begun_is_ended_before_it_stops(void **state)
+{
+    (void)state;
+    fake_sink_script(NULL, 0);
+    assert_int_equal(run_beginning(true, 1), RUNNER_STOPPED);
+    assert_string_equal(seen_by.log, "b1 b9 w1 w9 ");
+    assert_int_equal(sink_position(), 17);
+    assert_file(17, SINK_STATE_OK, 0);
+}
+
+static void what_was_begun_with_a_sink_that_went_away_is_asked_for_again(void **state)
+{
+    (void)state;
+    static const enum sink_result script[] = { SINK_OK, SINK_DOWN };
+
+    fake_sink_script(script, COUNT_OF(script));
+    assert_int_equal(run_beginning(true, 0), RUNNER_DELIVERED);
+    assert_string_equal(seen_by.log, "b1 b9 w1 b9 b17 w9 w9 b17 w17 ");
+    assert_int_equal(sink_position(), N + 1);
+}
+
+static void what_was_begun_behind_a_refused_record_arrives_all_the_same(void **state)
+{
+    (void)state;
+    static const enum sink_result script[] = { SINK_REJECT, SINK_REJECT, SINK_REJECT, SINK_REJECT };
+
+    fake_sink_script(script, COUNT_OF(script));
+    assert_int_equal(run_beginning(true, 0), RUNNER_DELIVERED);
+    assert_int_equal(sink_position(), N + 1);
+    assert_file(N + 1, SINK_STATE_OK, 1);
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, begin, end)
@@ -445,6 +545,12 @@ int main(void)
         TEST(retention_that_fails_shows_while_all_is_delivered),
         TEST(what_cannot_be_told_is_not_cut),
         TEST(without_room_for_the_letter_the_record_is_not_passed),
+        TEST(the_next_span_is_begun_before_this_one_is_written),
+        TEST(behind_a_span_that_cannot_be_begun_none_is),
+        TEST(in_a_lull_nothing_is_begun),
+        TEST(what_was_begun_is_ended_before_it_stops),
+        TEST(what_was_begun_with_a_sink_that_went_away_is_asked_for_again),
+        TEST(what_was_begun_behind_a_refused_record_arrives_all_the_same),
     };
 
     return cmocka_run_group_tests_name("sinks/runner", tests, NULL, NULL);
