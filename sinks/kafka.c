@@ -193,17 +193,20 @@ static enum sink_result send_span(struct sink_kafka *k, struct kafka_flight *f,
     return result;
 }
 
-/* Serve answers until the span has all of its own, or the deadline. */
-static struct kafka_standing wait_for_answers(struct sink_kafka *k, const struct kafka_flight *f,
-                                              const struct span *span, int64_t deadline_ms)
+/*
+ * Serve answers until the span has all of its own, or the deadline. While more is on its way
+ * the messages fill their batches; at the end nobody lingers.
+ */
+static void wait_for_answers(struct sink_kafka *k, const struct kafka_flight *f,
+                             const struct span *span, int64_t deadline_ms)
 {
-    struct kafka_standing s = kafka_flight_standing(f, span->from, span->to);
-
-    while (s.pending > 0 && clock_left_ms(deadline_ms) > 0) {
-        (void)rd_kafka_flush(k->client.rk, clock_left_ms(deadline_ms));
-        s = kafka_flight_standing(f, span->from, span->to);
+    while (kafka_flight_waits(f, span->to) && clock_left_ms(deadline_ms) > 0) {
+        if (f->last->seq > span->to) {
+            (void)rd_kafka_poll(k->client.rk, clock_left_ms(deadline_ms));
+        } else {
+            (void)rd_kafka_flush(k->client.rk, clock_left_ms(deadline_ms));
+        }
     }
-    return s;
 }
 
 static enum sink_result refused(struct sink_kafka *k, const struct kafka_standing *s,
@@ -261,8 +264,10 @@ static enum sink_result kafka_write(struct sink *s, const struct span *span, str
         result = send_span(k, f, span, deadline_ms, err);
     }
     if (span->n > 0 && result == SINK_OK) {
-        struct kafka_standing standing = wait_for_answers(k, f, span, deadline_ms);
+        struct kafka_standing standing;
 
+        wait_for_answers(k, f, span, deadline_ms);
+        standing = kafka_flight_standing(f, span->from, span->to);
         result = judge(k, &standing, err);
     }
     if (result == SINK_OK) {

@@ -6,6 +6,14 @@
 
 #include "collector/base/mem.h"
 
+enum { BLOCK_ENTRIES = 512 };
+
+/* Entries side by side: spans are walked over and over. */
+struct kafka_block {
+    struct kafka_block *next;
+    struct kafka_entry entries[BLOCK_ENTRIES];
+};
+
 struct kafka_flight *kafka_flight_of(struct kafka_flight **head, struct slice journal)
 {
     for (struct kafka_flight *f = *head; f; f = f->next) {
@@ -23,26 +31,50 @@ struct kafka_flight *kafka_flight_of(struct kafka_flight **head, struct slice jo
     return f;
 }
 
-static void free_entries(struct kafka_entry *e)
-{
-    while (e) {
-        struct kafka_entry *next = e->next;
-
-        free(e);
-        e = next;
-    }
-}
-
 void kafka_flights_free(struct kafka_flight *head)
 {
     while (head) {
         struct kafka_flight *next = head->next;
 
-        free_entries(head->first);
-        free_entries(head->spare);
+        while (head->blocks) {
+            struct kafka_block *block = head->blocks;
+
+            head->blocks = block->next;
+            free(block);
+        }
         free(head);
         head = next;
     }
+}
+
+/* Forgotten ones are taken again in their order, which is that of memory. */
+static void add_spare(struct kafka_flight *f, struct kafka_entry *e)
+{
+    e->next = NULL;
+    if (f->spare) {
+        f->spare_last->next = e;
+    } else {
+        f->spare = e;
+    }
+    f->spare_last = e;
+}
+
+static struct kafka_entry *take_spare(struct kafka_flight *f)
+{
+    if (!f->spare) {
+        struct kafka_block *block = xcalloc(1, sizeof(*block));
+
+        block->next = f->blocks;
+        f->blocks = block;
+        for (size_t i = 0; i < BLOCK_ENTRIES; i++) {
+            add_spare(f, &block->entries[i]);
+        }
+    }
+
+    struct kafka_entry *e = f->spare;
+
+    f->spare = e->next;
+    return e;
 }
 
 /* The entry of seq, or where it belongs: behind *ret_before (NULL: at the front). */
@@ -66,13 +98,8 @@ static struct kafka_entry *find(struct kafka_flight *f, uint64_t seq,
 
 static struct kafka_entry *insert(struct kafka_flight *f, struct kafka_entry *before, uint64_t seq)
 {
-    struct kafka_entry *e = f->spare;
+    struct kafka_entry *e = take_spare(f);
 
-    if (e) {
-        f->spare = e->next;
-    } else {
-        e = xcalloc(1, sizeof(*e));
-    }
     *e = (struct kafka_entry){
         .flight = f,
         .seq = seq,
@@ -145,6 +172,16 @@ void kafka_entry_answered(struct kafka_entry *e, rd_kafka_resp_err_t code)
     }
 }
 
+bool kafka_flight_waits(const struct kafka_flight *f, uint64_t to)
+{
+    const struct kafka_entry *e = f->first;
+
+    while (e && e->seq <= to && e->pending == 0) {
+        e = e->next;
+    }
+    return e && e->seq <= to;
+}
+
 struct kafka_standing kafka_flight_standing(const struct kafka_flight *f, uint64_t from,
                                             uint64_t to)
 {
@@ -174,8 +211,7 @@ void kafka_flight_forget(struct kafka_flight *f, uint64_t to)
 
         assert(f->first->pending == 0);
         forgive(f->first);
-        f->first->next = f->spare;
-        f->spare = f->first;
+        add_spare(f, f->first);
         f->first = next;
     }
     if (!f->first) {

@@ -19,6 +19,7 @@
 #include "collector/base/slice.h"
 
 struct kafka_flight;
+struct kafka_block;
 
 /* One record on its way. Stays in place until forgotten: librdkafka holds its address. */
 struct kafka_entry {
@@ -32,13 +33,15 @@ struct kafka_entry {
 /* The records of one journal that are on their way. */
 struct kafka_flight {
     char journal[40];          /* its id */
-    struct kafka_entry *first; /* by sequence, owned */
+    struct kafka_entry *first; /* by sequence */
     struct kafka_entry *last;
     struct kafka_entry *found; /* the last one looked for: the next is behind it; may be NULL */
-    struct kafka_entry *spare; /* forgotten ones, for the next span; owned */
-    uint64_t pending;          /* of all of them */
-    uint64_t failed;           /* records with a refusal */
-    uint64_t resent;           /* records sent more than once */
+    struct kafka_entry *spare; /* forgotten ones, for the next span */
+    struct kafka_entry *spare_last;
+    struct kafka_block *blocks; /* where all entries lie; owned */
+    uint64_t pending;           /* of all of them */
+    uint64_t failed;            /* records with a refusal */
+    uint64_t resent;            /* records sent more than once */
     struct kafka_flight *next;
 };
 
@@ -57,6 +60,9 @@ struct kafka_entry *kafka_flight_enter(struct kafka_flight *f, uint64_t seq, boo
 /* One message of the entry is on its way; and got its answer. */
 void kafka_entry_sent(struct kafka_entry *e);
 void kafka_entry_answered(struct kafka_entry *e, rd_kafka_resp_err_t code);
+
+/* Has a record up to `to` a message without an answer? */
+bool kafka_flight_waits(const struct kafka_flight *f, uint64_t to);
 
 /* How the records from..to stand: still `pending`, and the first refusal among them. */
 struct kafka_standing {
