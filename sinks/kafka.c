@@ -21,8 +21,8 @@
  */
 
 enum {
-    CHUNK_RECORDS = 512,
-    KEEP_BYTES = 2 * 1024 * 1024, /* of a usual chunk's messages, from one to the next */
+    CHUNK_RECORDS = 64,      /* their messages are still in the cache when they are sent */
+    KEEP_BYTES = 256 * 1024, /* of a usual chunk's messages, from one to the next */
 };
 
 struct sink_kafka {
@@ -279,6 +279,7 @@ static enum sink_result kafka_write(struct sink *s, const struct span *span, str
 
 const struct sink_ops sink_kafka_ops = {
     .name = "kafka",
+    .batch_records = 5000, /* two spans are on their way: few enough for the caches */
     .open = kafka_open,
     .begin = kafka_begin,
     .write = kafka_write,

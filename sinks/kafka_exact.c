@@ -369,7 +369,8 @@ static enum sink_result exact_write(struct sink *s, const struct span *span, str
 
 const struct sink_ops sink_kafka_exact_ops = {
     .name = "kafka",
-    .linger_ms = 1000, /* a transaction costs the broker some round trips */
+    .batch_records = 10000, /* a transaction costs the broker some round trips */
+    .linger_ms = 1000,
     .open = exact_open,
     .position = exact_position,
     .write = exact_write,

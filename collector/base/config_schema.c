@@ -89,8 +89,8 @@ static const struct setting kafka[] = {
     SETTING("topic_prefix", TEXT, .text = "hooktrail"),
     SETTING("create_topics", FLAG, .number = 1),
     NUMBER("partitions", 3, 1, 10000),
-    NUMBER("replication", 0, 0, 100),          /* 0: as the broker does by default */
-    NUMBER("batch_records", 10000, 1, 100000), /* a transaction costs some round trips */
+    NUMBER("replication", 0, 0, 100),      /* 0: as the broker does by default */
+    NUMBER("batch_records", 0, 0, 100000), /* 0: as suits the delivery (sinks/kafka*.c) */
     SETTING("group", TEXT, .text = "hooktrail-loader"),
     TIMEOUT,
 };
