@@ -173,7 +173,7 @@ static bool subscribe(struct loader *l, struct err *err)
     return true;
 }
 
-static bool open_consumer(struct loader *l, struct err *err)
+static bool make_consumer(struct loader *l, struct err *err)
 {
     const char *const extra[] = { "group.id",
                                   l->o->group ? l->o->group : "hooktrail-loader",
@@ -197,11 +197,7 @@ static bool open_consumer(struct loader *l, struct err *err)
     kafka_trouble_listen(&l->kafka, conf, l->set.timeout_ms);
     rd_kafka_conf_set_rebalance_cb(conf, on_rebalance);
     l->rk = kafka_new(RD_KAFKA_CONSUMER, conf, err);
-    if (!l->rk) {
-        return false;
-    }
-    (void)rd_kafka_poll_set_consumer(l->rk);
-    return subscribe(l, err);
+    return l->rk != NULL;
 }
 
 static void close_loader(struct loader *l)
@@ -217,17 +213,24 @@ static void close_loader(struct loader *l)
     free(l);
 }
 
-/* Everything is configured, and there to be used. */
-static bool set_up(struct loader *l, struct err *err)
+/* The settings make a consumer, and say where to load. */
+static bool is_usable(struct loader *l, struct err *err)
 {
     if (!json_string_value(json_object_get(l->o->postgres, "dsn"))) {
         return err_set(err, ERR_INVALID, "sinks.postgres.dsn: --source kafka needs it");
     }
-    if (!positions_load(l->o->state_dir, "postgres", &l->state, err)) {
+    return make_consumer(l, err);
+}
+
+/* Everything is configured, and there to be used. */
+static bool set_up(struct loader *l, struct err *err)
+{
+    if (!is_usable(l, err) || !positions_load(l->o->state_dir, "postgres", &l->state, err)) {
         return false;
     }
     l->state.source = "kafka";
-    if (!open_consumer(l, err)) {
+    (void)rd_kafka_poll_set_consumer(l->rk);
+    if (!subscribe(l, err)) {
         return false;
     }
     show(l, true); /* what an earlier run said holds no more */
@@ -292,7 +295,7 @@ static bool run_rounds(struct loader *l, struct err *err)
     return true;
 }
 
-bool loader_run(const struct loader_options *o, struct loader_count *ret, struct err *err)
+static struct loader *loader_new(const struct loader_options *o)
 {
     struct loader *l = xcalloc(1, sizeof(*l));
 
@@ -301,10 +304,24 @@ bool loader_run(const struct loader_options *o, struct loader_count *ret, struct
     l->backoff = (struct backoff){ .first_ms = FIRST_PAUSE_MS, .limit_ms = LIMIT_PAUSE_MS };
     arena_init(&l->batch.arena, LOADER_ARENA_BYTES);
     loader_cut_init(&l->cut, o);
+    return l;
+}
 
+bool loader_check(const struct loader_options *o, struct err *err)
+{
+    struct loader *l = loader_new(o);
+    bool usable = is_usable(l, err);
+
+    close_loader(l);
+    return usable;
+}
+
+bool loader_run(const struct loader_options *o, struct loader_count *ret, struct err *err)
+{
+    struct loader *l = loader_new(o);
     bool ran = set_up(l, err) && run_rounds(l, err);
 
-    if (l->rk) {
+    if (l->state.sink) { /* it was read */
         show(l, true);
     }
     *ret = l->batch.count;

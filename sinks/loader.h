@@ -51,6 +51,9 @@ struct loader_count {
     uint64_t lost;    /* offsets that retention removed before they were loaded */
 };
 
+/* Can it be run with these settings, as far as can be said without a server? */
+bool loader_check(const struct loader_options *o, struct err *err) MUST_CHECK;
+
 /*
  * Run until it is told to stop, or everything is loaded (`once`). What stands in the way
  * is waited for, logged, and told in STATE/sinks/postgres.positions.json. False (err): the

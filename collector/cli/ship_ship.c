@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <pthread.h>
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
@@ -16,7 +15,7 @@
 #include "collector/cli/cli_retire.h"
 #include "collector/cli/ship_fleet.h"
 #include "collector/cli/ship_left.h"
-#include "sinks/loader.h"
+#include "collector/cli/ship_load.h"
 
 enum {
     LOOK_EVERY_MS = 50, /* whether a single run is done */
@@ -24,7 +23,14 @@ enum {
     MIB = 1024 * 1024,
     QUEUE_BYTES = MIB,
     FINISH_MS = 2 * 1000, /* for what collect closed with, before it stops */
-    LOADER_PATIENCE_MS = 10 * 1000,
+};
+
+/* What was asked for, and the signals that end it. */
+struct shipping {
+    const struct cli *cli;
+    bool once;
+    bool from_kafka;
+    sigset_t set;
 };
 
 static void retire(const struct config *c, struct audit *audit)
@@ -129,8 +135,8 @@ static void tell_left(const struct config *c)
     }
 }
 
-/* Ship with one configuration, until a signal or the end. *ret_signal tells which. */
-static bool ship_with(const struct config *c, bool once, const sigset_t *set, int *ret_signal,
+/* Ship with one configuration, until a signal or the end. */
+static bool ship_with(const struct shipping *s, const struct config *c, int *ret_signal,
                       enum runner_end *ret_end, struct err *err)
 {
     const struct journal_options options = journal_of(c);
@@ -142,14 +148,14 @@ static bool ship_with(const struct config *c, bool once, const sigset_t *set, in
     }
     audit_init(&audit, &options);
 
-    bool started = fleet_start(c, once, &audit, &fleet, err);
+    bool started = fleet_start(c, s->once, &audit, &fleet, err);
 
     if (started) {
         log_info("shipping", log_str("state", c->state), log_i64("sinks", (int64_t)c->n_sinks));
-        *ret_signal = wait_for_signal(set, c, &audit, fleet);
+        *ret_signal = wait_for_signal(&s->set, c, &audit, fleet);
         if (*ret_signal == SIGTERM || *ret_signal == SIGINT) {
             log_info("stopping, after what is there has been delivered or a sink's time is over");
-            finish(set, fleet);
+            finish(&s->set, fleet);
         }
         *ret_end = fleet_stop(fleet);
         tell_left(c);
@@ -159,13 +165,34 @@ static bool ship_with(const struct config *c, bool once, const sigset_t *set, in
     return started;
 }
 
-/* SIGHUP: the file anew; a faulty one is reported, and the old one stays in force. */
-static void reload(const struct cli *cli, struct config **c)
+/* Load with one configuration, until a signal or the end. */
+static bool load_with(const struct shipping *s, const struct config *c, int *ret_signal,
+                      struct err *err)
 {
-    struct config *next = cli_config(cli);
+    const struct journal_options options = journal_of(c);
+    struct audit audit;
+
+    audit_init(&audit, &options);
+
+    bool loaded = load(c, s->once, &audit, &s->set, ret_signal, err);
+
+    audit_done(&audit);
+    return loaded;
+}
+
+/* SIGHUP: the file anew; a faulty one is reported, and the old one stays in force. */
+static void reload(const struct shipping *s, struct config **c)
+{
+    struct config *next = cli_config(s->cli);
+    struct err err;
 
     if (!next) {
         log_error("configuration not taken, the old one stays in force");
+        return;
+    }
+    if (s->from_kafka && !load_configured(next, &err)) {
+        log_error("configuration not taken, the old one stays in force", log_str("err", err.text));
+        config_free(next);
         return;
     }
     if (strcmp(next->state, (*c)->state) != 0) {
@@ -178,122 +205,41 @@ static void reload(const struct cli *cli, struct config **c)
     log_info("configuration reloaded");
 }
 
-static int ship_until_told(const struct cli *cli, struct config **c, bool once, const sigset_t *set)
+static int ship_until_told(const struct shipping *s, struct config **c)
 {
     enum runner_end end = RUNNER_STOPPED;
     struct err err;
     int signal = SIGHUP;
 
     while (signal == SIGHUP) {
-        if (!ship_with(*c, once, set, &signal, &end, &err)) {
-            return cli_fail(cli, &err);
+        bool worked =
+            s->from_kafka ? load_with(s, *c, &signal, &err) : ship_with(s, *c, &signal, &end, &err);
+
+        if (!worked) {
+            return cli_fail(s->cli, &err);
         }
         if (signal == SIGHUP) {
-            reload(cli, c);
+            reload(s, c);
         }
     }
     return end == RUNNER_GAVE_UP ? CLI_FAILED : CLI_DONE;
 }
 
-/* A loader in a thread of its own, so that the signals stay here. */
-struct loading {
-    struct loader_options options;
-    struct loader_count count;
-    struct err err;
-    bool ran;
-    _Atomic bool done;
-};
-
-static void *run_loader(void *ctx)
-{
-    struct loading *l = ctx;
-
-    l->ran = loader_run(&l->options, &l->count, &l->err);
-    l->done = true;
-    return NULL;
-}
-
-/* Until a signal, or (once) the end. SIGHUP is no reason to leave the group: it ends, too. */
-static bool load(struct loading *l, const sigset_t *set, struct err *err)
-{
-    const struct timespec pause = { .tv_nsec = LOOK_EVERY_MS * 1000000L };
-    struct stop stop;
-    pthread_t thread;
-    int code;
-
-    if (!stop_init(&stop, err)) {
-        return false;
-    }
-    l->options.stop = &stop;
-    code = pthread_create(&thread, NULL, run_loader, l);
-    if (code != 0) {
-        stop_done(&stop);
-        return err_errno(err, code, "thread of the loader");
-    }
-    while (!l->done && sigtimedwait(set, NULL, &pause) < 0) {
-    }
-    stop_ask(&stop);
-    (void)pthread_join(thread, NULL);
-    stop_done(&stop);
-    *err = l->err;
-    return l->ran;
-}
-
-static int load_from_kafka(const struct cli *cli, const struct config *c, bool once,
-                           const sigset_t *set)
-{
-    const struct config_sink *kafka = config_find_sink(c, "kafka");
-    const struct config_sink *postgres = config_find_sink(c, "postgres");
-    const struct journal_options options = journal_of(c);
-    struct audit audit;
-    struct loading l = {
-        .options = {
-            .kafka = kafka ? kafka->settings : NULL,
-            .postgres = postgres ? postgres->settings : NULL,
-            .group = kafka ? json_string_value(json_object_get(kafka->settings, "group")) : NULL,
-            .collector = c->collector,
-            .state_dir = c->state,
-            .patience_ms = LOADER_PATIENCE_MS,
-            .once = once,
-            .on_cut = audit_on_cut,
-            .ctx = &audit,
-        },
-    };
-    struct err err = { 0 };
-
-    if (!kafka || !postgres) {
-        (void)err_set(
-            &err, ERR_INVALID,
-            "--source kafka loads sinks.postgres from sinks.kafka: both must be configured");
-        return cli_fail(cli, &err);
-    }
-    log_info("loading from Kafka into PostgreSQL", log_str("group", l.options.group));
-
-    audit_init(&audit, &options);
-
-    bool ran = load(&l, set, &err);
-
-    audit_done(&audit);
-    log_info("loaded", log_i64("records", (int64_t)l.count.loaded),
-             log_i64("resends_dropped", (int64_t)l.count.dropped),
-             log_i64("dead", (int64_t)l.count.dead), log_i64("lost", (int64_t)l.count.lost));
-    return ran ? CLI_DONE : cli_fail(cli, &err);
-}
-
 /* With the lock, and the pid of who has it. */
-static int work(const struct cli *cli, struct config **c, bool once, bool from_kafka)
+static int work(struct shipping *s, struct config **c)
 {
     CLEANUP(fs_closep) int lock_fd = -1;
-    sigset_t set;
     struct err err;
 
-    cli_block_signals(&set); /* before anybody can read our pid */
+    cli_block_signals(&s->set); /* before anybody can read our pid */
+    if (s->from_kafka && !load_configured(*c, &err)) {
+        return cli_fail(s->cli, &err);
+    }
     if (!take_lock((*c)->state, &lock_fd, &err) || !pid_write((*c)->state, "ship", &err)) {
-        return cli_fail(cli, &err);
+        return cli_fail(s->cli, &err);
     }
 
-    int code =
-        from_kafka ? load_from_kafka(cli, *c, once, &set) : ship_until_told(cli, c, once, &set);
+    int code = ship_until_told(s, c);
 
     pid_remove((*c)->state, "ship");
     return code;
@@ -301,10 +247,10 @@ static int work(const struct cli *cli, struct config **c, bool once, bool from_k
 
 static int run(const struct cli *cli, int argc, char **argv)
 {
-    bool once = false;
+    struct shipping s = { .cli = cli };
     const char *source = "journals";
     const struct cli_option options[] = {
-        { "once", .flag = &once },
+        { "once", .flag = &s.once },
         { "source", .value = &source },
         { 0 },
     };
@@ -313,9 +259,8 @@ static int run(const struct cli *cli, int argc, char **argv)
         return CLI_USAGE;
     }
 
-    bool from_kafka = strcmp(source, "kafka") == 0;
-
-    if (!from_kafka && strcmp(source, "journals") != 0) {
+    s.from_kafka = strcmp(source, "kafka") == 0;
+    if (!s.from_kafka && strcmp(source, "journals") != 0) {
         return cli_usage(cli, "--source: journals or kafka");
     }
 
@@ -327,7 +272,7 @@ static int run(const struct cli *cli, int argc, char **argv)
         return CLI_USAGE;
     }
 
-    int code = work(cli, &c, once, from_kafka);
+    int code = work(&s, &c);
 
     config_free(c);
     return code;

@@ -427,6 +427,38 @@ def test_loaders_cut_what_is_due_and_one_of_them_tells_each_day_before_it_goes(
     assert one.run("verify").returncode == 0
 
 
+def test_on_sighup_a_loader_takes_its_configuration_anew_and_a_faulty_one_not(producer, loader, kafka,
+                                                                              postgres, dbname):
+    source, sink = producer(), loader()
+    good = sink.config.read_text()
+    source.fill(300, days=10)
+    source.ship_once()
+    with Ship(sink, "--source", "kafka") as running:
+        def reload(config, words):
+            before = sink.log_text().count(words)
+            sink.config.write_text(config)
+            running.process.send_signal(signal.SIGHUP)
+            wait_for(lambda: sink.log_text().count(words) > before, 30, sink.log_tail)
+
+        for faulty, why in ((good + "no_such_key: 1\n", "no_such_key"),
+                            (good.replace("dsn:", "path:"), "path"),
+                            (good.replace("  postgres:", "  sqlite: {}\n  other:"), "other"),
+                            ("sinks: {sqlite: {}}\n", "both must be configured"),
+                            (good.replace("heartbeat.interval.ms: '300'", "no.such.property: '1'"),
+                             "no.such.property")):
+            reload(faulty, "the old one stays in force")
+            assert why in sink.log_text()
+        wait_for(lambda: postgres.psql(OLD_DAYS, dbname) != ["0"], 60, sink.log_tail)
+        keep_days(sink, kafka, postgres, dbname, 3)
+        reload(sink.config.read_text(), "configuration reloaded")
+        wait_for(lambda: postgres.psql(OLD_DAYS, dbname) == ["0"], 30, sink.log_tail)
+        source.fill(300)
+        source.ship_once()
+        wait_for(lambda: postgres.psql("SELECT count(*) FROM tool_execution", dbname) == ["200"], 30,
+                 sink.log_tail)
+        running.stop()
+
+
 def test_a_single_load_ends_when_what_is_due_is_cut(producer, loader, kafka, postgres, dbname):
     days = [8, 10, *range(20, 30)]  # more than rounds until it is given partitions
     _, sink = old_records(producer, loader, kafka, postgres, dbname, days[2:])

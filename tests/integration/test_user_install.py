@@ -35,8 +35,10 @@ def test_the_units_start_what_was_installed(root):
     units = sorted((root / "opt/h/lib/systemd/system").iterdir())
     starts = [line for unit in units for line in unit.read_text().splitlines()
               if line.startswith("ExecStart=")]
-    assert starts == [f"ExecStart=/opt/h/bin/hooktrail --state /var/lib/hooktrail {role}"
-                      for role in ("collect", "serve", "ship")]
+    loads = "--config /etc/hooktrail/load.yaml --state /var/lib/hooktrail-load ship --source kafka"
+    assert starts == [f"ExecStart=/opt/h/bin/hooktrail {words}" for words in (
+        "--state /var/lib/hooktrail collect", loads,
+        "--state /var/lib/hooktrail serve", "--state /var/lib/hooktrail ship")]
     assert (root / "opt/h/lib/sysusers.d/hooktrail.conf").read_text().count("\nu hooktrail ") == 1
 
 
