@@ -300,7 +300,9 @@ static void check_kafka(struct config_reader *r, const struct config_map *kafka)
         !json_object_get(m.map, "metadata.broker.list")) {
         config_fault(r, kafka, "properties", "bootstrap.servers is missing");
     }
-    check_properties(r, &m, json_object_get(sink->settings, "properties"));
+    if (sink) {
+        check_properties(r, &m, json_object_get(sink->settings, "properties"));
+    }
 }
 
 /* What no server can mend is told here, not by a sink that tries for ever. */

@@ -39,8 +39,10 @@ static int failed(rd_kafka_error_t *error)
 
 static bool produce(rd_kafka_t *rk, const char *topic, int partition, char *const *texts)
 {
+    char key[] = "1";
+
     return rd_kafka_producev(rk, RD_KAFKA_V_TOPIC(topic), RD_KAFKA_V_PARTITION(partition),
-                             RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY), RD_KAFKA_V_KEY("1", 1),
+                             RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY), RD_KAFKA_V_KEY(key, 1),
                              RD_KAFKA_V_HEADER("journal", texts[0], -1),
                              RD_KAFKA_V_HEADER("seq", texts[1], -1),
                              RD_KAFKA_V_VALUE(texts[2], strlen(texts[2])),
