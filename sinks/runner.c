@@ -204,21 +204,32 @@ static void settle(struct runner *n, struct slice journal, uint64_t next)
     n->progress_ms = clock_mono_ms();
 }
 
+/* One step with a span. True: it is settled; else *span is what is left of it. */
+static bool advance(struct runner *n, struct span *span, struct pump_step *ret)
+{
+    uint64_t dead = n->pump.dead;
+
+    *ret = pump_step(&n->pump, span);
+    positions_count_dead(&n->positions, n->pump.dead - dead);
+    if (ret->consumed == span->n) {
+        settle(n, span->journal, span->to + 1);
+        return true;
+    }
+    *span = pump_rest(span, ret->consumed);
+    if (ret->consumed > 0) {
+        settle(n, span->journal, span->from);
+    }
+    return false;
+}
+
 /* Until the span is settled, or the sink closed, or it is time to end. */
 static void deliver(struct runner *n, struct span span)
 {
-    while (!stop_asked(n->o->stop) && !gives_up(n)) {
-        uint64_t dead = n->pump.dead;
-        struct pump_step step = pump_step(&n->pump, &span);
+    struct pump_step step;
 
-        positions_count_dead(&n->positions, n->pump.dead - dead);
-        if (step.consumed == span.n) {
-            settle(n, span.journal, span.to + 1);
+    while (!stop_asked(n->o->stop) && !gives_up(n)) {
+        if (advance(n, &span, &step)) {
             return;
-        }
-        span = pump_rest(&span, step.consumed);
-        if (step.consumed > 0) {
-            settle(n, span.journal, span.from);
         }
         if (step.pause_ms > 0) {
             pause_for(n, step.pause_ms);
@@ -265,14 +276,10 @@ static void begin_ahead(struct runner *n, const struct span *span)
 /* On the way out: what is on its way would be sent a second time after a restart. */
 static void end_begun(struct runner *n)
 {
-    if (n->begun.n == 0 || !n->placed || !n->pump.sink) {
-        return;
-    }
+    struct pump_step step;
 
-    struct pump_step step = pump_step(&n->pump, &n->begun);
-
-    if (step.consumed == n->begun.n) {
-        settle(n, n->begun.journal, n->begun.to + 1);
+    if (n->begun.n > 0 && n->placed && n->pump.sink) {
+        (void)advance(n, &n->begun, &step);
     }
 }
 
