@@ -119,8 +119,13 @@ static void add_line(struct buf *out, const struct deadletter *d)
     clock_format(d->time_us, time);
     buf_add(out, SLICE("{\"journal\":"));
     buf_add_json_string(out, d->journal);
-    buf_addf(out, ",\"seq\":%llu,\"type\":\"%s\",\"error\":", (unsigned long long)d->seq,
-             record_type_name(d->type));
+    buf_addf(out, ",\"seq\":%llu,", (unsigned long long)d->seq);
+    if (d->place.len > 0) {
+        buf_add(out, SLICE("\"place\":"));
+        buf_add_json_string(out, d->place);
+        buf_add_char(out, ',');
+    }
+    buf_addf(out, "\"type\":\"%s\",\"error\":", record_type_name(d->type));
     buf_add_json_string(out, d->error);
     buf_addf(out, ",\"time\":\"%s\",\"attempts\":%llu,", time, (unsigned long long)d->attempts);
 
@@ -211,6 +216,7 @@ static bool parse_line(struct slice line, struct arena *a, struct deadletter *re
         !clock_parse(time, &ret->time_us) || !number_of(v, "attempts", &ret->attempts)) {
         return false;
     }
+    (void)text_of(v, "place", a, &ret->place); /* few have one */
     ret->type = record_type_from(type);
     return record_of(v, a, &ret->record);
 }
@@ -266,11 +272,11 @@ static struct slice last_line(struct slice text, bool *ret_whole)
     return text;
 }
 
-/* The same record; what is none has no sequence, and its error says where it was. */
+/* The same record; what is none has no sequence, and a place. */
 static bool is_same(const struct deadletter *a, const struct deadletter *b)
 {
     return a->seq == b->seq && slice_equal(a->journal, b->journal) &&
-           (a->seq > 0 || slice_equal(a->error, b->error)) && slice_equal(a->record, b->record);
+           slice_equal(a->place, b->place) && slice_equal(a->record, b->record);
 }
 
 /* Is d the last letter there? *ret_whole false: a crash left half a line. */
@@ -312,6 +318,15 @@ static bool append_bytes(const struct place *p, struct slice bytes, struct err *
         return err_errno(err, errno, "fsync %s", p->file);
     }
     return true;
+}
+
+void deadletter_name(const struct deadletter *d, struct buf *out)
+{
+    if (d->place.len > 0) {
+        buf_add(out, d->place);
+    } else {
+        buf_addf(out, "%" SLICE_FMT ":%llu", SLICE_ARG(d->journal), (unsigned long long)d->seq);
+    }
 }
 
 bool deadletter_append(const char *state_dir, const char *sink, const struct deadletter *d,

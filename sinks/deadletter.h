@@ -3,7 +3,7 @@
  *
  * A file a sink, STATE/deadletters/NAME.ndjson, a line a record:
  *
- *     {"journal","seq","type","error","time","attempts","record":{…}}
+ *     {"journal","seq","place","type","error","time","attempts","record":{…}}
  *
  * `record` is the record byte for byte; bytes that are no JSON, or as deep as
  * JSON may be, stand as `record_hex` instead. A line is on disk before the position
@@ -17,18 +17,23 @@
 #include <stdint.h>
 
 #include "collector/base/arena.h"
+#include "collector/base/buf.h"
 #include "collector/base/err.h"
 #include "collector/record/types.h"
 
 struct deadletter {
     struct slice journal;
-    uint64_t seq; /* 0: no record of ours; then the error says where it comes from */
+    uint64_t seq;       /* 0: no record of ours */
+    struct slice place; /* of a message that is none, TOPIC/PARTITION@OFFSET; else empty */
     enum record_type type;
     struct slice error; /* what the sink said */
     int64_t time_us;    /* of the last attempt */
     uint64_t attempts;
     struct slice record; /* the exact bytes */
 };
+
+/* What a person calls it: JOURNAL:SEQ, or its place. It can be typed. */
+void deadletter_name(const struct deadletter *d, struct buf *out);
 
 /*
  * Append one, durably, unless it is the last one there already.

@@ -1,5 +1,7 @@
 #include "sinks/loader_message.h"
 
+#include <stdio.h>
+
 #include "collector/base/clock.h"
 #include "collector/base/id.h"
 #include "collector/record/record.h"
@@ -56,9 +58,15 @@ bool loader_message_letter(const rd_kafka_message_t *m, struct arena *a, const c
     struct loader_message l;
     struct err ignored; /* it is told by `why` */
     bool readable = loader_message_read(m, a, &l, &ignored) == SINK_OK;
+    char place[300];
+
+    (void)snprintf(place, sizeof(place), "%s/%d@%lld", rd_kafka_topic_name(m->rkt), m->partition,
+                   (long long)m->offset);
+
     const struct deadletter d = {
         .journal = id_valid(l.journal) ? l.journal : (struct slice){ 0 },
         .seq = readable ? l.record.seq : 0,
+        .place = readable ? (struct slice){ 0 } : slice_from_cstr(place),
         .type = readable ? l.record.type : RECORD_NONE,
         .error = slice_from_cstr(why),
         .time_us = clock_now_us(),

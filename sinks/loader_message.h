@@ -29,8 +29,8 @@ enum sink_result loader_message_read(const rd_kafka_message_t *m, struct arena *
                                      struct loader_message *ret, struct err *err) MUST_CHECK;
 
 /*
- * Keep it as a dead letter of the sink postgres. What is no record of ours has no sequence,
- * and may be larger than any record: then its beginning is kept.
+ * Keep it as a dead letter of the sink postgres. What is no record of ours has a place for
+ * its name, and may be larger than any record: then its beginning is kept.
  */
 bool loader_message_letter(const rd_kafka_message_t *m, struct arena *a, const char *state_dir,
                            const char *why, struct err *err) MUST_CHECK;

@@ -14,6 +14,7 @@
 #include "sinks/registry.h"
 
 enum {
+    NAME_BYTES = 1024,          /* of a letter, at most */
     NAMED = 100,                /* letters in an admin record; the others are counted */
     DETAILS_BYTES = 256 * 1024, /* of their names */
 };
@@ -27,8 +28,7 @@ struct work {
     enum action action;
     const char *only_sink; /* NULL: every sink */
     const char *sink;      /* whose letters are walked now */
-    struct slice journal;  /* one letter; empty: all */
-    uint64_t seq;
+    const char *letter;    /* the name of one; NULL: all */
     struct sink_config cfg;
     struct sink *open; /* retry: opened with the first letter */
     struct cli_table table;
@@ -45,7 +45,11 @@ struct work {
 
 static bool is_meant(const struct work *w, const struct deadletter *d)
 {
-    return w->journal.len == 0 || (w->seq == d->seq && slice_equal(w->journal, d->journal));
+    CLEANUP(buf_done) struct buf name;
+
+    buf_init(&name, NAME_BYTES);
+    deadletter_name(d, &name);
+    return !w->letter || slice_equal(buf_slice(&name), slice_from_cstr(w->letter));
 }
 
 static json_t *text(struct slice s)
@@ -55,25 +59,30 @@ static json_t *text(struct slice s)
 
 static void list_json(struct work *w, const struct deadletter *d)
 {
+    CLEANUP(buf_done) struct buf name;
     char time[CLOCK_TEXT_SIZE];
 
+    buf_init(&name, NAME_BYTES);
+    deadletter_name(d, &name);
     clock_format(d->time_us, time);
     (void)json_array_append_new(
         w->list,
-        json_pack("{s:s, s:o, s:I, s:s, s:o, s:s, s:I, s:I}", "sink", w->sink, "journal",
-                  text(d->journal), "seq", (json_int_t)d->seq, "type", record_type_name(d->type),
-                  "error", text(d->error), "time", time, "attempts", (json_int_t)d->attempts,
-                  "bytes", (json_int_t)d->record.len));
+        json_pack("{s:s, s:o, s:o, s:I, s:s, s:o, s:s, s:I, s:I}", "sink", w->sink, "letter",
+                  text(buf_slice(&name)), "journal", text(d->journal), "seq", (json_int_t)d->seq,
+                  "type", record_type_name(d->type), "error", text(d->error), "time", time,
+                  "attempts", (json_int_t)d->attempts, "bytes", (json_int_t)d->record.len));
 }
 
 static void list_row(struct work *w, const struct deadletter *d)
 {
+    CLEANUP(buf_done) struct buf name;
     char time[CLOCK_TEXT_SIZE];
 
+    buf_init(&name, NAME_BYTES);
+    deadletter_name(d, &name);
     clock_format(d->time_us, time);
     cli_table_cell(&w->table, COLOR_BOLD, slice_from_cstr(w->sink));
-    cli_table_cellf(&w->table, COLOR_NONE, "%" SLICE_FMT ":%" PRIu64, SLICE_ARG(d->journal),
-                    d->seq);
+    cli_table_cell(&w->table, COLOR_NONE, buf_slice(&name));
     cli_table_cell(&w->table, COLOR_NONE, slice_from_cstr(record_type_name(d->type)));
     cli_table_cell(&w->table, COLOR_DIM, slice_from_cstr(time));
     cli_table_cellf(&w->table, COLOR_NONE, "%" PRIu64, d->attempts);
@@ -136,8 +145,8 @@ static void note_gone(struct work *w, const struct deadletter *d)
     CLEANUP(buf_done) struct buf letter;
 
     if (w->n_gone++ < NAMED) {
-        buf_init(&letter, DETAILS_BYTES);
-        buf_addf(&letter, "%" SLICE_FMT ":%" PRIu64, SLICE_ARG(d->journal), d->seq);
+        buf_init(&letter, NAME_BYTES);
+        deadletter_name(d, &letter);
         buf_add(&w->gone, w->n_gone > 1 ? SLICE(",") : SLICE(""));
         buf_add_json_string(&w->gone, buf_slice(&letter));
     }
@@ -273,7 +282,7 @@ static int finish(struct work *w)
         (void)err_set(&w->err, ERR_NOT_FOUND, "there is no sink '%s'", w->only_sink);
         return cli_fail(w->cli, &w->err);
     }
-    if (w->journal.len > 0 && w->matched == 0) {
+    if (w->letter && w->matched == 0) {
         (void)err_set(&w->err, ERR_NOT_FOUND, "there is no such dead letter");
         return cli_fail(w->cli, &w->err);
     }
@@ -295,18 +304,6 @@ static bool parse_action(const char *word, enum action *ret)
         }
     }
     return false;
-}
-
-/* "JOURNAL:SEQ", or all. */
-static bool parse_letter(struct work *w, const char *letter, bool all)
-{
-    struct slice seq;
-
-    if (!letter) {
-        return all || w->action == ACTION_LIST;
-    }
-    return !all && slice_cut(slice_from_cstr(letter), ':', &w->journal, &seq) &&
-           slice_to_u64(seq, &w->seq) && w->journal.len > 0;
 }
 
 static int walk(struct work *w)
@@ -349,8 +346,9 @@ static int run(const struct cli *cli, int argc, char **argv)
     if (first == argc || argc - first > 2 || !parse_action(argv[first], &w.action)) {
         return cli_usage(cli, "wants list, show, retry or drop");
     }
-    if (!parse_letter(&w, first + 1 < argc ? argv[first + 1] : NULL, all)) {
-        return cli_usage(cli, "%s wants JOURNAL:SEQ (see list) or --all", argv[first]);
+    w.letter = first + 1 < argc ? argv[first + 1] : NULL;
+    if (w.letter ? all : !all && w.action != ACTION_LIST) {
+        return cli_usage(cli, "%s wants one LETTER (see list) or --all", argv[first]);
     }
 
     struct config *c = cli_config(cli);
@@ -371,14 +369,16 @@ static int run(const struct cli *cli, int argc, char **argv)
 const struct cli_command deadletter_command = {
     "deadletter",
     run,
-    "list|show|retry|drop [JOURNAL:SEQ | --all] [--sink NAME] [--json]",
+    "list|show|retry|drop [LETTER | --all] [--sink NAME] [--json]",
     "The records that a sink refused for good, kept until somebody decides.\n"
     "\n"
     "  list               which there are, and why\n"
     "  show               the record itself\n"
     "  retry              send again; what is refused anew stays\n"
     "  drop               forget\n"
-    "  --all              instead of JOURNAL:SEQ: every one (of --sink NAME)\n"
+    "  LETTER             its name, as list prints it: JOURNAL:SEQ; of a message of Kafka that\n"
+    "                     is no record TOPIC/PARTITION@OFFSET\n"
+    "  --all              instead of LETTER: every one (of --sink NAME)\n"
     "\n"
     "What was sent or dropped leaves an admin record of each sink.\n"
     "\n"

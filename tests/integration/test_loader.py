@@ -7,6 +7,7 @@ import random
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import time
 
@@ -238,6 +239,19 @@ def test_messages_that_are_not_ours_are_dead_letters_and_all_others_are_loaded(
     assert len(letters) == len(foreign) and {d["sink"] for d in letters} == {"postgres"}
     assert "dead=0" in load_once(sink)
     assert sink.told("postgres")["dead"] == len(foreign)
+
+    names = [d["letter"] for d in letters]
+    table = sink.run("deadletter", "list").stdout
+    assert len(set(names)) == len(foreign) and all(f" {name} " in table for name in names)
+    shown = [sink.run("deadletter", "show", name) for name in names]
+    assert [s.returncode for s in shown] == [0] * len(foreign)
+    assert sorted(s.stdout[:9] for s in shown) == sorted(f"{m[0] or ''}\n"[:9] for m in foreign)
+    again = sink.run("deadletter", "retry", names[1])
+    assert again.returncode == 1 and "0 delivered, 1 refused again" in again.stdout, again
+    assert [d["attempts"] for d in sink.letters()] == [1, 2, *[1] * (len(foreign) - 2)]
+    assert sink.run("deadletter", "drop", names[1]).returncode == 0
+    assert [d["letter"] for d in sink.letters()] == [names[0], *names[2:]]
+    assert sink.run("deadletter", "drop", names[1]).returncode == 1
     assert sink.run("deadletter", "drop", "--all").returncode == 0
     assert sink.letters() == []
 
@@ -488,6 +502,16 @@ def test_a_cut_that_cannot_be_told_or_done_shows_while_all_is_loaded(producer, l
     journals.unlink()
     load_once(sink)
     assert sink.told("postgres")["state"] == "ok" and postgres.psql(OLD, dbname) == ["0"]
+
+
+def test_a_database_that_does_not_answer_is_waited_for_as_long_as_its_sink_says(loader, kafka, dbname):
+    sink = loader()
+    with socket.create_server(("127.0.0.1", 0)) as deaf:
+        sink.sinks(kafka=into(kafka, dbname, "at-least-once"),
+                   postgres={"dsn": f"host=127.0.0.1 port={deaf.getsockname()[1]}", "timeout_ms": 300})
+        with Ship(sink, "--source", "kafka") as running:
+            wait_for(lambda: "300 ms" in sink.log_text(), 5, sink.log_tail)
+            running.stop()
 
 
 def test_what_a_newer_collector_sends_waits_for_a_newer_loader_and_a_new_type_is_filed(

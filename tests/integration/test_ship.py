@@ -4,6 +4,7 @@ import json
 import os
 import random
 import signal
+import socket
 import sqlite3
 import subprocess
 import time
@@ -180,6 +181,24 @@ def test_a_poisoned_record_goes_to_the_dead_letters_and_all_others_arrive(state,
     assert hooktrail(state, "deadletter", "drop", letter).returncode == 0
     assert hooktrail(state, "deadletter", "show", letter).returncode == 1
     assert len(json.loads(hooktrail(state, "deadletter", "list", "--json").stdout)["dead_letters"]) == 3
+
+
+@pytest.mark.parametrize("sink, settings", [
+    ("postgres", 'dsn: "host=127.0.0.1 port={port}"'),
+    ("kafka", 'properties: {{bootstrap.servers: "127.0.0.1:{port}"}}'),
+])
+def test_a_letter_is_sent_again_within_the_sinks_own_limit(state, fill, tmp_path, sink, settings):
+    fill(state, 10, 5)
+    ship_once(state)
+    letters = state / "deadletters"
+    (letters / f"{sink}.ndjson").write_bytes((letters / "sqlite.ndjson").read_bytes())
+    with socket.create_server(("127.0.0.1", 0)) as deaf:
+        config = tmp_path / "deaf.yaml"
+        config.write_text("sinks: {%s: {timeout_ms: 300, %s}}\n" % (
+            sink, settings.format(port=deaf.getsockname()[1])))
+        begun = time.monotonic()
+        done = hooktrail(state, "deadletter", "retry", "--all", "--sink", sink, config=config)
+        assert (done.returncode, time.monotonic() - begun < 5) == (3, True), done
 
 
 def test_a_letter_sent_again_after_the_mend_arrives_once(state, fill):

@@ -141,29 +141,38 @@ static void another_record_in_the_place_of_the_last_is_a_letter_of_its_own(void 
     assert_int_equal(walk(&s, false).kept, 2);
 }
 
-static enum deadletter_fate keep(void *ctx, struct deadletter *d)
+static enum deadletter_fate keep_name(void *ctx, struct deadletter *d)
 {
-    (void)ctx;
-    (void)d;
+    deadletter_name(d, ctx);
+    buf_add_char(ctx, ' ');
+    d->attempts++;
     return DEADLETTER_KEEP;
 }
 
 /* What is no record has no sequence that tells one from the next: where it was does. */
-static void letters_without_a_sequence_are_told_apart_by_their_error(void **state)
+static void letters_are_named_by_their_sequence_or_else_by_their_place(void **state)
 {
     (void)state;
-    static const struct slice errors[] = { SLICE("at 1"), SLICE("at 2"), SLICE("at 2") };
+    static const struct slice places[] = { SLICE("t.a/0@1"), SLICE("t.a/0@2"), SLICE("t.a/0@2") };
+    CLEANUP(buf_done) struct buf names;
     struct deadletter_count count;
     struct err err = { 0 };
 
-    for (size_t i = 0; i < COUNT_OF(errors); i++) {
+    buf_init(&names, 1024);
+    for (size_t i = 0; i < COUNT_OF(places); i++) {
         struct deadletter d = letter(0, SLICE("{}"));
 
-        d.error = errors[i];
+        d.place = places[i];
         assert_true(deadletter_append(fake_folder_path(), "x", &d, &err));
     }
-    assert_true(deadletter_walk(fake_folder_path(), "x", false, keep, NULL, &count, &err));
-    assert_int_equal(count.kept, 2);
+    append(7, SLICE("{}"));
+    for (size_t i = 0; i < 2; i++) { /* also of a file that was rewritten */
+        buf_clear(&names);
+        assert_true(
+            deadletter_walk(fake_folder_path(), "x", true, keep_name, &names, &count, &err));
+        buf_add_char(&names, '\0');
+        assert_string_equal(names.ptr, "t.a/0@1 t.a/0@2 0190a000-0000-7000-8000-000000000001:7 ");
+    }
 }
 
 static void a_torn_line_is_kept_and_ends_before_the_next(void **state)
@@ -242,7 +251,7 @@ int main(void)
         TEST(a_record_as_deep_as_may_be_is_kept_as_digits),
         TEST(the_last_letter_is_not_repeated),
         TEST(another_record_in_the_place_of_the_last_is_a_letter_of_its_own),
-        TEST(letters_without_a_sequence_are_told_apart_by_their_error),
+        TEST(letters_are_named_by_their_sequence_or_else_by_their_place),
         TEST(a_torn_line_is_kept_and_ends_before_the_next),
         TEST(a_full_file_takes_no_more_until_somebody_acts),
         TEST(a_walk_that_only_looks_changes_nothing),
