@@ -88,16 +88,15 @@ bool load_configured(const struct config *c, struct err *err)
     return loader_check(&options, err);
 }
 
-bool load(const struct config *c, bool once, struct audit *audit, const sigset_t *set,
-          int *ret_signal, struct err *err)
+bool load(const struct load *what, int *ret_signal, struct err *err)
 {
-    struct loading l = { .options = options_of(c) };
+    struct loading l = { .options = options_of(what->config) };
 
-    l.options.once = once;
-    l.options.ctx = audit;
+    l.options.once = what->once;
+    l.options.ctx = what->audit;
     log_info("loading from Kafka into PostgreSQL", log_str("group", l.options.group));
 
-    bool ran = run_until(&l, set, ret_signal, err);
+    bool ran = run_until(&l, what->set, ret_signal, err);
 
     log_info("loaded", log_i64("records", (int64_t)l.count.loaded),
              log_i64("resends_dropped", (int64_t)l.count.dropped),

@@ -9,9 +9,15 @@
 /* Are both sinks configured that it takes? False (err): ERR_INVALID, which one is not. */
 bool load_configured(const struct config *c, struct err *err) MUST_CHECK;
 
+struct load {
+    const struct config *config;
+    bool once;           /* end when all that is there has been loaded */
+    struct audit *audit; /* tells what retention removes */
+    const sigset_t *set; /* of signals, which are blocked */
+};
+
 /*
- * Load until a signal of `set`, which *ret_signal is then, or (once) the end: 0. What retention
- * removes is told by `audit`. False (err): the settings are unusable, or a single run gave up.
+ * Load until a signal of the set, which *ret_signal is then, or (once) the end: 0.
+ * False (err): the settings are unusable, or a single run gave up.
  */
-bool load(const struct config *c, bool once, struct audit *audit, const sigset_t *set,
-          int *ret_signal, struct err *err) MUST_CHECK;
+bool load(const struct load *what, int *ret_signal, struct err *err) MUST_CHECK;

@@ -171,10 +171,11 @@ static bool load_with(const struct shipping *s, const struct config *c, int *ret
 {
     const struct journal_options options = journal_of(c);
     struct audit audit;
+    const struct load what = { c, s->once, &audit, &s->set };
 
     audit_init(&audit, &options);
 
-    bool loaded = load(c, s->once, &audit, &s->set, ret_signal, err);
+    bool loaded = load(&what, ret_signal, err);
 
     audit_done(&audit);
     return loaded;
