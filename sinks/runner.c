@@ -222,12 +222,15 @@ static bool advance(struct runner *n, struct span *span, struct pump_step *ret)
     return false;
 }
 
-/* Until the span is settled, or the sink closed, or it is time to end. */
-static void deliver(struct runner *n, struct span span)
+/*
+ * Until the span is settled, or the sink closed, or it is time to end; but what was begun gets
+ * a step: it would be sent a second time after a restart.
+ */
+static void deliver(struct runner *n, struct span span, bool begun)
 {
     struct pump_step step;
 
-    while (!stop_asked(n->o->stop) && !gives_up(n)) {
+    for (bool owed = begun; owed || (!stop_asked(n->o->stop) && !gives_up(n)); owed = false) {
         if (advance(n, &span, &step)) {
             return;
         }
@@ -254,32 +257,38 @@ static enum source_read next(struct runner *n, struct span *ret)
 
 /*
  * Where more is waiting: begin this span and the one behind it, in this order. In a lull
- * there is nothing to gain, and a sink in trouble gets one span at a time.
+ * there is nothing to gain, and a sink in trouble gets one span at a time. True: some of
+ * this span may be on its way.
  */
-static void begin_ahead(struct runner *n, const struct span *span)
+static bool begin_ahead(struct runner *n, const struct span *span)
 {
     const struct sink_ops *ops = n->o->ops;
     struct source *source = n->o->source;
     struct err err; /* what cannot be read now is met again when its turn comes */
 
-    if (!ops->begin || source->lull || n->pump.health != PUMP_OK ||
-        !ops->begin(n->pump.sink, span)) {
-        return;
+    if (!ops->begin || source->lull || n->pump.health != PUMP_OK) {
+        return false;
+    }
+    if (!ops->begin(n->pump.sink, span) || stop_asked(n->o->stop)) {
+        return true;
     }
     if (source->ops->next(source, &n->begun, &err) == SOURCE_SPAN) {
         (void)ops->begin(n->pump.sink, &n->begun);
     } else {
         n->begun.n = 0;
     }
+    return true;
 }
 
-/* On the way out: what is on its way would be sent a second time after a restart. */
+/* On the way out. */
 static void end_begun(struct runner *n)
 {
-    struct pump_step step;
+    struct pump_step step = { .consumed = 1 };
 
-    if (n->begun.n > 0 && n->placed && n->pump.sink) {
-        (void)advance(n, &n->begun, &step);
+    while (n->begun.n > 0 && n->placed && n->pump.sink && step.consumed > 0) {
+        if (advance(n, &n->begun, &step)) {
+            return;
+        }
     }
 }
 
@@ -319,6 +328,7 @@ static bool turn(struct runner *n)
 {
     struct span span;
     struct pump_step step;
+    bool begun;
 
     if (stop_when_done_asked(n->o->stop) && !n->ending) {
         n->ending = true;
@@ -331,10 +341,11 @@ static bool turn(struct runner *n)
     if (!n->pump.sink) {
         return false;
     }
+    begun = n->begun.n > 0;
     switch (next(n, &span)) {
     case SOURCE_SPAN:
-        begin_ahead(n, &span);
-        deliver(n, span);
+        begun = begin_ahead(n, &span) || begun;
+        deliver(n, span, begun);
         flush(n, false);
         if (n->o->source->lull && n->begun.n == 0) {
             linger(n);

@@ -425,7 +425,8 @@ static void what_cannot_be_told_is_not_cut(void **state)
 static struct {
     char log[120]; /* b: begun, w: written, with the first sequence of each */
     bool can_begin;
-    uint64_t stop_at; /* the span in whose write a stop is asked for; 0: in none */
+    uint64_t stop_at;    /* the span in whose write a stop is asked for; 0: in none */
+    uint64_t stop_begun; /* the same while it is begun */
 } seen_by;
 
 static void note(char what, const struct span *span)
@@ -439,6 +440,9 @@ static bool note_begin(struct sink *s, const struct span *span)
 {
     (void)s;
     note('b', span);
+    if (span->from == seen_by.stop_begun) {
+        stop_ask(&stop);
+    }
     return seen_by.can_begin;
 }
 
@@ -451,7 +455,7 @@ static enum sink_result note_write(struct sink *s, const struct span *span, stru
     return fake_sink_ops.write(s, span, err);
 }
 
-static enum runner_end run_beginning(bool can_begin, uint64_t stop_at)
+static enum runner_end run_beginning_until(bool can_begin, uint64_t stop_at, uint64_t stop_begun)
 {
     struct sink_ops ops = fake_sink_ops;
     struct err err;
@@ -459,9 +463,15 @@ static enum runner_end run_beginning(bool can_begin, uint64_t stop_at)
     seen_by.log[0] = '\0';
     seen_by.can_begin = can_begin;
     seen_by.stop_at = stop_at;
+    seen_by.stop_begun = stop_begun;
     ops.begin = note_begin;
     ops.write = note_write;
     return run_into(&ops, true, 5000, &err);
+}
+
+static enum runner_end run_beginning(bool can_begin, uint64_t stop_at)
+{
+    return run_beginning_until(can_begin, stop_at, 0);
 }
 
 static void the_next_span_is_begun_before_this_one_is_written(void **state)
@@ -497,6 +507,25 @@ static void what_was_begun_is_ended_before_it_stops(void **state)
     assert_int_equal(run_beginning(true, 1), RUNNER_STOPPED);
     assert_string_equal(seen_by.log, "b1 b9 w1 w9 ");
     assert_int_equal(sink_position(), 17);
+    assert_file(17, SINK_STATE_OK, 0);
+}
+
+/* The stop comes while this span, and then the next, is begun. */
+static void a_stop_does_not_leave_behind_what_is_being_begun(void **state)
+{
+    (void)state;
+    fake_sink_script(NULL, 0);
+    assert_int_equal(run_beginning_until(true, 0, 1), RUNNER_STOPPED);
+    assert_string_equal(seen_by.log, "b1 w1 ");
+    assert_file(9, SINK_STATE_OK, 0);
+}
+
+static void a_stop_does_not_leave_behind_two_that_are_being_begun(void **state)
+{
+    (void)state;
+    fake_sink_script(NULL, 0);
+    assert_int_equal(run_beginning_until(true, 0, 9), RUNNER_STOPPED);
+    assert_string_equal(seen_by.log, "b1 b9 w1 w9 ");
     assert_file(17, SINK_STATE_OK, 0);
 }
 
@@ -549,6 +578,8 @@ int main(void)
         TEST(behind_a_span_that_cannot_be_begun_none_is),
         TEST(in_a_lull_nothing_is_begun),
         TEST(what_was_begun_is_ended_before_it_stops),
+        TEST(a_stop_does_not_leave_behind_what_is_being_begun),
+        TEST(a_stop_does_not_leave_behind_two_that_are_being_begun),
         TEST(what_was_begun_with_a_sink_that_went_away_is_asked_for_again),
         TEST(what_was_begun_behind_a_refused_record_arrives_all_the_same),
     };
