@@ -36,6 +36,9 @@ static void on_rebalance(rd_kafka_t *rk, rd_kafka_resp_err_t code,
         return;
     }
     l->asked = true;
+    if (list->cnt > 0 || l->refused.code == ERR_INVALID) { /* missing topics give an empty list */
+        l->refused.code = ERR_NONE;
+    }
     for (int i = 0; i < list->cnt && l->batch.n_places < LOADER_PARTITIONS; i++) {
         struct loader_place *place = &l->batch.places[l->batch.n_places++];
 
@@ -75,7 +78,12 @@ static void tell(struct loader *l, const struct err *err)
     show(l, false);
     if (strcmp(l->told, err->text) != 0) {
         (void)snprintf(l->told, sizeof(l->told), "%s", err->text);
-        log_warn("loading stands still, will retry", log_str("err", err->text));
+        if (err->code == ERR_INVALID) {
+            log_error("the load is refused until somebody acts, nothing is lost meanwhile",
+                      log_str("err", err->text));
+        } else {
+            log_warn("loading stands still, will retry", log_str("err", err->text));
+        }
     }
 }
 
@@ -286,8 +294,11 @@ static bool run_rounds(struct loader *l, struct err *err)
 
         if (settled_some) {
             positions_touch(&l->state);
+            l->progress_ms = clock_mono_ms();
         }
-        if (is_done(l, settled_some)) {
+        if (loader_is_refused(l, &round_err)) { /* the rest is loaded all the same */
+            tell(l, &round_err);
+        } else if (is_done(l, settled_some)) {
             return true;
         }
         show(l, false);

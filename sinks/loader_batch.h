@@ -27,6 +27,7 @@ struct loader_place {
     int64_t read_to;     /* behind the last message of the batch */
     int64_t proof;       /* the last message that was committed is here, and is read again; or -1 */
     bool anew;           /* it was not: this is to be read from its beginning */
+    bool refused;        /* we may not read its topic */
     bool at_end;         /* of what we are shown */
     int64_t shown_to;    /* that end, when it was met last */
     int64_t ends_at;     /* the true one, when that was met first; -1: it was not yet */

@@ -27,6 +27,47 @@ static void reach_end(const struct loader *l, struct loader_place *place, int64_
     }
 }
 
+bool loader_may_not_read(const char *topic, struct err *err)
+{
+    return err_set(err, ERR_INVALID,
+                   "kafka: topic %s; the broker's rules must allow us to Describe and Read it",
+                   topic);
+}
+
+static const char *group_of(const struct loader *l)
+{
+    return l->o->group ? l->o->group : "hooktrail-loader";
+}
+
+/* An error in place of a message. Who keeps something from us is asked for it in is_refused(). */
+static void note_error(struct loader *l, struct loader_place *place, const rd_kafka_message_t *m)
+{
+    switch ((int)m->err) { /* librdkafka has some hundred and fifty codes */
+    case RD_KAFKA_RESP_ERR__AUTO_OFFSET_RESET:
+        l->placed = false; /* its offset is not there any more: who places it tells why */
+        return;
+    case RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED:
+        if (place) {
+            place->refused = true;
+            return;
+        }
+        break;
+    case RD_KAFKA_RESP_ERR_GROUP_AUTHORIZATION_FAILED:
+        (void)err_set(&l->refused, ERR_INVALID,
+                      "kafka: group %s; the broker's rules must allow us to Read it", group_of(l));
+        return;
+    case RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART:
+        (void)err_set(&l->refused, ERR_IO,
+                      "kafka: the topics of sinks.kafka.topic_prefix %s are not all there: no "
+                      "ship has sent to them",
+                      l->set.topic_prefix);
+        return;
+    default:
+        break;
+    }
+    log_warn("Kafka cannot be read, will retry", log_str("err", rd_kafka_message_errstr(m)));
+}
+
 static void take(struct loader *l, rd_kafka_message_t *m)
 {
     struct loader_batch *b = &l->batch;
@@ -34,12 +75,13 @@ static void take(struct loader *l, rd_kafka_message_t *m)
         m->rkt ? loader_place_of(b, rd_kafka_topic_name(m->rkt), m->partition) : NULL;
     bool is_end = m->err == RD_KAFKA_RESP_ERR__PARTITION_EOF;
 
-    if (!m->err || is_end) {
-        kafka_trouble_clear(&l->kafka);
-    } else if (m->err == RD_KAFKA_RESP_ERR__AUTO_OFFSET_RESET) {
-        l->placed = false; /* its offset is not there any more: who places it tells why */
+    if (m->err && !is_end) {
+        note_error(l, place, m);
     } else {
-        log_warn("Kafka cannot be read, will retry", log_str("err", rd_kafka_message_errstr(m)));
+        kafka_trouble_clear(&l->kafka);
+    }
+    if (place && (!m->err || is_end)) {
+        place->refused = false;
     }
     if (place && place->proof >= 0 && (!m->err || is_end)) {
         loader_start_prove(l, place, m);
@@ -99,6 +141,18 @@ void loader_pause(struct loader *l, int64_t pause_ms)
         (void)rd_kafka_resume_partitions(l->rk, list);
         rd_kafka_topic_partition_list_destroy(list);
     }
+}
+
+bool loader_is_refused(const struct loader *l, struct err *ret)
+{
+    for (size_t i = 0; i < l->batch.n_places; i++) {
+        if (l->batch.places[i].refused) {
+            (void)loader_may_not_read(l->batch.places[i].topic, ret);
+            return true;
+        }
+    }
+    *ret = l->refused;
+    return l->batch.n_places == 0 && l->refused.code != ERR_NONE;
 }
 
 bool loader_all_read(const struct loader *l)

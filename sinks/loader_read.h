@@ -21,6 +21,16 @@ void loader_gather(struct loader *l);
 /* While the database is away the group must hear of us, or it gives our partitions away. */
 void loader_pause(struct loader *l, int64_t pause_ms);
 
+/*
+ * Whether something of what is to be read is kept from us, while the rest may flow: a topic
+ * that we may not read, a group that we may not join, topics that are not there.
+ * ERR_INVALID in *ret: a person must act.
+ */
+bool loader_is_refused(const struct loader *l, struct err *ret);
+
+/* Say so of one topic. False. */
+bool loader_may_not_read(const char *topic, struct err *err);
+
 /* Whether every partition was read to the end that we are shown. */
 bool loader_all_read(const struct loader *l);
 

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "collector/base/log.h"
+#include "sinks/loader_read.h"
 
 static void tell_anew(const struct loader_place *place, int64_t ends_at)
 {
@@ -63,6 +64,10 @@ static enum sink_result start_of(struct loader *l, struct loader_place *place, i
         l->rk, place->topic, place->partition, &low, &high, (int)sink_timeout_ms(l->o->kafka));
 
     place->proof = -1;
+    if (code == RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED) {
+        (void)loader_may_not_read(place->topic, err);
+        return SINK_BROKEN;
+    }
     if (code) {
         (void)snprintf(what, sizeof(what), "kafka: %s/%d", place->topic, place->partition);
         (void)kafka_trouble_fail(&l->kafka, code, what, err);

@@ -20,6 +20,7 @@ struct loader {
     int64_t progress_ms; /* monotonic: something was loaded, or nothing was to load */
     char told[ERR_TEXT_SIZE];
     struct kafka_trouble kafka;
+    struct err refused; /* why the group gives us nothing; ERR_NONE: it does, or nobody said */
     struct loader_cut cut;
     struct positions state; /* what `status` shows of us */
 };

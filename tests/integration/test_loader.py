@@ -756,3 +756,70 @@ def test_a_restored_older_database_is_loaded_with_what_it_lacks(producer, loader
                    check=True)
     load_once(sink)
     assert_stored_once(postgres, dbname, records_of(source, journal))
+
+
+@pytest.fixture
+def guarded(loader, live, kafka, postgres, dbname):
+    """A loader that comes through the door with rules; and a way to change them: rule("deny", NAME)."""
+    sink = loader()
+    through = into(kafka, dbname, "at-least-once")
+    through["properties"].update({
+        "bootstrap.servers": kafka.sasl, "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanisms": "PLAIN", "sasl.username": USER, "sasl.password": PASSWORD})
+    sink.sinks(kafka=through, postgres={"dsn": postgres.dsn(dbname)})
+    return sink, lambda *args: subprocess.run([live("live_kafka_topic"), kafka.bootstrap, *args],
+                                              check=True, timeout=60)
+
+
+def assert_single_run_gives_up(sink, state, *words):
+    done = sink.run("ship", "--source", "kafka", "--once", timeout=60)
+    assert done.returncode == 3, done.stderr
+    told = sink.told("postgres")
+    assert told["state"] == state and all(w in told["error"] for w in words), told
+    assert told["error"] in done.stderr, done.stderr
+
+
+def test_a_topic_that_we_may_not_read_is_named_and_the_rest_is_loaded(
+        producer, guarded, postgres, dbname):
+    source = producer()
+    journal, _, _ = source.fill(300)
+    source.ship_once()
+    sink, rule = guarded
+    rule("deny", f"{dbname}.hook_evaluation")
+    assert_single_run_gives_up(sink, "broken", f"topic {dbname}.hook_evaluation", "Read")
+    rest = sum(1 for r in records_of(source, journal) if r.type != "hook_evaluation")
+    assert stored(postgres, dbname) == rest > 0
+    with Ship(sink, "--source", "kafka") as running:
+        source.fill(30)
+        source.ship_once()
+        rest = sum(1 for r in records_of(source, journal) if r.type != "hook_evaluation")
+        wait_for(lambda: stored(postgres, dbname) == rest, why=sink.log_tail)
+        wait_for(lambda: sink.told("postgres")["state"] == "broken", why=sink.log_tail)
+        rule("allow", f"{dbname}.hook_evaluation")
+        wait_for(lambda: sink.told("postgres")["state"] == "ok", why=sink.log_tail)
+        running.stop()
+    assert_stored_once(postgres, dbname, records_of(source, journal))
+    said = [line for line in sink.log_text().splitlines() if "refused until somebody acts" in line]
+    assert len(said) == 1 and "level=error" in said[0], said
+
+
+def test_a_group_that_we_may_not_join_is_named(producer, guarded, postgres, dbname):
+    source = producer()
+    journal, _, _ = source.fill(60)
+    source.ship_once()
+    sink, rule = guarded
+    rule("deny-group", dbname)
+    assert_single_run_gives_up(sink, "broken", f"group {dbname}", "Read")
+    rule("allow", dbname)
+    load_once(sink)
+    assert_stored_once(postgres, dbname, records_of(source, journal))
+
+
+def test_topics_that_are_not_there_are_told_and_waited_for(producer, loader, postgres, dbname):
+    sink = loader()
+    assert_single_run_gives_up(sink, "retrying", f"topic_prefix {dbname}", "not all there")
+    source = producer()
+    journal, _, _ = source.fill(60)
+    source.ship_once()
+    load_once(sink)
+    assert_stored_once(postgres, dbname, records_of(source, journal))

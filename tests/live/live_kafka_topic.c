@@ -5,8 +5,9 @@
  *     live_kafka_topic BOOTSTRAP config NAME [KEY=VALUE]…
  *     live_kafka_topic BOOTSTRAP grow NAME PARTITIONS
  *     live_kafka_topic BOOTSTRAP trim NAME PARTITION OFFSET   (as retention does)
- *     live_kafka_topic BOOTSTRAP deny NAME                    (writing, to every user)
- *     live_kafka_topic BOOTSTRAP allow NAME                   (again)
+ *     live_kafka_topic BOOTSTRAP deny NAME                    (all but Describe, to every user)
+ *     live_kafka_topic BOOTSTRAP deny-group NAME              (a consumer group of that name)
+ *     live_kafka_topic BOOTSTRAP allow NAME                   (either again)
  *     live_kafka_topic BOOTSTRAP delete NAME
  *     live_kafka_topic BOOTSTRAP show NAME                    (its settings, KEY=VALUE a line)
  */
@@ -123,11 +124,23 @@ static void deny(rd_kafka_t *rk, rd_kafka_queue_t *queue, char **args, int n)
     rd_kafka_AclBinding_destroy_array(rules, sizeof(rules) / sizeof(rules[0]));
 }
 
+static void deny_group(rd_kafka_t *rk, rd_kafka_queue_t *queue, char **args, int n)
+{
+    char text[TEXT_BYTES];
+    rd_kafka_AclBinding_t *rule = rd_kafka_AclBinding_new(
+        RD_KAFKA_RESOURCE_GROUP, args[0], RD_KAFKA_RESOURCE_PATTERN_LITERAL, "User:*", "*",
+        RD_KAFKA_ACL_OPERATION_READ, RD_KAFKA_ACL_PERMISSION_TYPE_DENY, text, sizeof(text));
+
+    (void)n;
+    rd_kafka_CreateAcls(rk, &rule, 1, NULL, queue);
+    rd_kafka_AclBinding_destroy(rule);
+}
+
 static void allow(rd_kafka_t *rk, rd_kafka_queue_t *queue, char **args, int n)
 {
     char text[TEXT_BYTES];
     rd_kafka_AclBindingFilter_t *rules = rd_kafka_AclBindingFilter_new(
-        RD_KAFKA_RESOURCE_TOPIC, args[0], RD_KAFKA_RESOURCE_PATTERN_LITERAL, NULL, NULL,
+        RD_KAFKA_RESOURCE_ANY, args[0], RD_KAFKA_RESOURCE_PATTERN_LITERAL, NULL, NULL,
         RD_KAFKA_ACL_OPERATION_ANY, RD_KAFKA_ACL_PERMISSION_TYPE_ANY, text, sizeof(text));
 
     (void)n;
@@ -161,7 +174,7 @@ static const struct verb {
 } verbs[] = {
     { "create", 2, create },       { "config", 1, configure }, { "grow", 2, grow },
     { "trim", 3, trim },           { "deny", 1, deny },        { "allow", 1, allow },
-    { "delete", 1, delete_topic }, { "show", 1, show },
+    { "delete", 1, delete_topic }, { "show", 1, show },        { "deny-group", 1, deny_group },
 };
 
 static const struct verb *find_verb(const char *name, int args)
