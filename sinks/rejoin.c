@@ -18,6 +18,12 @@ static bool reaches(const struct journal_info *journal, struct journal_reader *r
     if (durable == UINT64_MAX || from_seq <= durable + 1) {
         return true;
     }
+    if (journal_mark_may_be_late(journal->dir)) {
+        return err_set(err, ERR_AGAIN,
+                       "it ends at %" PRIu64 ", and the sink has it up to %" PRIu64
+                       ": a power loss may be why, until its %s role has opened it again",
+                       durable, from_seq - 1, journal->role);
+    }
     return err_set(err, ERR_INVALID,
                    "it ends at %" PRIu64 ", and the sink has it up to %" PRIu64 ADVICE, durable,
                    from_seq - 1, journal->role, journal->id.text);

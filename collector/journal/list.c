@@ -120,3 +120,19 @@ uint64_t journal_behind(const struct journal_info *j, uint64_t next_seq)
 
     return j->durable_seq >= from ? j->durable_seq - from + 1 : 0;
 }
+
+bool journal_mark_may_be_late(const char *dir)
+{
+    CLEANUP(mark_close) struct mark mark = { 0 };
+    const struct journal_io *io = &journal_io_real;
+    unsigned char machine[IO_ID_BYTES];
+    unsigned char boot[IO_ID_BYTES];
+    struct format_mark m;
+    struct err ignored; /* a mark that cannot be read proves nothing either way */
+
+    if (!mark_open(io, dir, false, &mark, &ignored) || !mark_get(&mark, &m)) {
+        return false;
+    }
+    io->machine(io->ctx, machine, boot);
+    return mark_state(&mark) == FORMAT_MARK_OPEN && memcmp(m.boot, boot, sizeof(boot)) != 0;
+}

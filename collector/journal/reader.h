@@ -41,6 +41,12 @@ bool journal_list(const char *state_dir, bool (*on_journal)(void *ctx, const str
  */
 uint64_t journal_behind(const struct journal_info *j, uint64_t next_seq);
 
+/*
+ * Whether the journal in `dir` may have more than its mark says: a power loss may set that
+ * back, and the journal's writer has not opened it since the machine was started.
+ */
+bool journal_mark_may_be_late(const char *dir);
+
 struct journal_frame {
     uint64_t seq;
     enum record_type type;

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "collector/journal/mark.h"
 #include "tests/unit/base/fake_folder.h"
 #include "tests/unit/sinks/small_journal.h"
 #include "tests/unit/unit.h"
@@ -171,6 +172,29 @@ static void a_last_record_that_is_retired_is_not_compared(void **state)
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, begin, end)
 
+/* As after a power loss: an older mark, of a boot that is over. */
+static void a_mark_that_a_power_loss_set_back_is_no_older_copy(void **state)
+{
+    (void)state;
+    CLEANUP(mark_close) struct mark mark = { 0 };
+    struct journal_info info = small_journal_info();
+    struct sink_position at = { .next = small_journal_fill(collect, N) + 5 };
+    struct journal_reader *r;
+    struct format_mark m;
+    struct err err;
+
+    assert_refused(&at, "it ends at");
+    assert_true(mark_open(&journal_io_real, info.dir, true, &mark, &err));
+    assert_true(mark_get(&mark, &m));
+    m.boot[0] ^= 1;
+    mark_put(&mark, &m);
+    assert_false(rejoin_open(&info, &at, at.next, &r, &err));
+    assert_int_equal(err.code, ERR_AGAIN);
+    assert_non_null(strstr(err.text, "until its collect role has opened it again"));
+    mark_set_state(&mark, FORMAT_MARK_CLOSED); /* closed, and so on disk as it was */
+    assert_refused(&at, "it ends at");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -181,6 +205,7 @@ int main(void)
         TEST(without_a_last_record_nothing_is_compared),
         TEST(a_last_record_that_is_damaged_is_not_compared),
         TEST(a_last_record_that_is_retired_is_not_compared),
+        TEST(a_mark_that_a_power_loss_set_back_is_no_older_copy),
     };
 
     return cmocka_run_group_tests_name("sinks/rejoin", tests, NULL, NULL);
