@@ -172,6 +172,20 @@ static enum sink_result send_chunk(struct sink_kafka *k, struct kafka_flight *f,
     return result;
 }
 
+/* Order within a key: what was cut off by a full queue is answered before more is sent. */
+static enum sink_result mend(struct sink_kafka *k, const struct kafka_flight *f, uint64_t to,
+                             int64_t deadline_ms, struct err *err)
+{
+    while (kafka_flight_torn(f, to)) {
+        if (clock_left_ms(deadline_ms) == 0) {
+            (void)kafka_client_fail(&k->client, RD_KAFKA_RESP_ERR__TIMED_OUT, "kafka", err);
+            return SINK_RETRY;
+        }
+        (void)rd_kafka_poll(k->client.rk, clock_left_ms(deadline_ms));
+    }
+    return SINK_OK;
+}
+
 /*
  * The broker works on one chunk while the next is made. What was sent before a chunk
  * failed is in the flight, and is not sent again when the span comes again, in halves.
@@ -179,7 +193,7 @@ static enum sink_result send_chunk(struct sink_kafka *k, struct kafka_flight *f,
 static enum sink_result send_span(struct sink_kafka *k, struct kafka_flight *f,
                                   const struct span *span, int64_t deadline_ms, struct err *err)
 {
-    enum sink_result result = SINK_OK;
+    enum sink_result result = mend(k, f, span->to, deadline_ms, err);
 
     for (size_t at = 0; result == SINK_OK && at < span->n; at += CHUNK_RECORDS) {
         size_t left = span->n - at;

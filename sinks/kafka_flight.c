@@ -172,6 +172,17 @@ void kafka_entry_answered(struct kafka_entry *e, rd_kafka_resp_err_t code)
     }
 }
 
+bool kafka_flight_torn(const struct kafka_flight *f, uint64_t to)
+{
+    for (const struct kafka_entry *e = f->failed > 0 ? f->first : NULL; e && e->seq <= to;
+         e = e->next) {
+        if (e->failed && e->pending > 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 bool kafka_flight_waits(const struct kafka_flight *f, uint64_t to)
 {
     const struct kafka_entry *e = f->first;

@@ -61,6 +61,12 @@ struct kafka_entry *kafka_flight_enter(struct kafka_flight *f, uint64_t seq, boo
 void kafka_entry_sent(struct kafka_entry *e);
 void kafka_entry_answered(struct kafka_entry *e, rd_kafka_resp_err_t code);
 
+/*
+ * Is a record up to `to` on its way in part alone, the rest refused (the queue was full)? Until
+ * it is answered, and sent again, no later record may pass it.
+ */
+bool kafka_flight_torn(const struct kafka_flight *f, uint64_t to);
+
 /* Has a record up to `to` a message without an answer? */
 bool kafka_flight_waits(const struct kafka_flight *f, uint64_t to);
 

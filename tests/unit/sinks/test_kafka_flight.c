@@ -92,6 +92,25 @@ static void a_span_waits_until_its_own_records_are_answered(void **state)
     kafka_flights_free(list);
 }
 
+static void a_record_that_went_in_part_holds_up_what_is_behind_it(void **state)
+{
+    (void)state;
+    struct kafka_flight *list = NULL;
+    struct kafka_flight *f = kafka_flight_of(&list, J);
+    struct kafka_entry *e = send_one(f, 3);
+
+    kafka_entry_sent(e);
+    assert_false(kafka_flight_torn(f, 9));
+    kafka_entry_answered(e, RD_KAFKA_RESP_ERR__QUEUE_FULL);
+    assert_false(kafka_flight_torn(f, 2));
+    assert_true(kafka_flight_torn(f, 3));
+    assert_false(kafka_flight_wants(f, 3)); /* the other one would pass itself */
+    kafka_entry_answered(e, RD_KAFKA_RESP_ERR_NO_ERROR);
+    assert_false(kafka_flight_torn(f, 9));
+    assert_true(kafka_flight_wants(f, 3));
+    kafka_flights_free(list);
+}
+
 /* Looked for in order, out of order, and what is not there. */
 static void a_record_is_found_wherever_the_last_one_was(void **state)
 {
@@ -123,6 +142,7 @@ int main(void)
         cmocka_unit_test(what_failed_is_sent_again_and_counted),
         cmocka_unit_test(a_forgotten_entry_serves_another_record),
         cmocka_unit_test(a_span_waits_until_its_own_records_are_answered),
+        cmocka_unit_test(a_record_that_went_in_part_holds_up_what_is_behind_it),
         cmocka_unit_test(a_record_is_found_wherever_the_last_one_was),
     };
 
