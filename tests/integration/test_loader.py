@@ -165,7 +165,7 @@ def test_a_store_of_another_shape_stops_the_loader_and_buries_nothing(
     assert sink.letters() == []
     with Ship(sink, "--source", "kafka") as running:
         time.sleep(4)  # several rounds, each of which reads the same again
-        assert sink.log_text().count("loading stands still") == 1
+        assert sink.log_text().count("refused until somebody acts") == 1
         assert "loading goes on" not in sink.log_text()
         postgres.psql(mend, dbname)
         wait_for(lambda: "loading goes on" in sink.log_text(), 60, sink.log_tail)
