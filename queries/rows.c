@@ -1,9 +1,5 @@
 #include "queries/rows.h"
 
-#include <string.h>
-
-enum { FIRST_ROWS = 64 };
-
 struct collecting {
     struct arena *arena;
     struct rows *rows;
@@ -12,18 +8,12 @@ struct collecting {
 
 static bool grow(struct arena *a, struct rows *rows)
 {
-    size_t cap = rows->cap > 0 ? rows->cap * 2 : FIRST_ROWS;
-    struct store_row *items = arena_alloc(a, cap, sizeof(*items));
+    struct store_row *items = arena_grow(a, rows->items, &rows->cap, sizeof(*items));
 
-    if (!items) {
-        return false;
+    if (items) {
+        rows->items = items;
     }
-    if (rows->n > 0) {
-        memcpy(items, rows->items, rows->n * sizeof(*items));
-    }
-    rows->items = items;
-    rows->cap = cap;
-    return true;
+    return items;
 }
 
 static bool keep(struct arena *a, struct rows *rows, const struct store_row *row)

@@ -59,12 +59,10 @@ static void close_store(struct store *s)
 static bool open_store(const struct store_config *cfg, struct store **ret, struct err *err)
 {
     struct store_postgres *s = xcalloc(1, sizeof(*s));
-    size_t len = strlen(cfg->target);
 
     s->base.ops = &store_postgres_ops;
     s->timeout_ms = cfg->timeout_ms;
-    s->dsn = xcalloc(1, len + 1);
-    memcpy(s->dsn, cfg->target, len);
+    s->dsn = xstrdup(cfg->target);
     if (!connect_store(s, err)) {
         close_store(&s->base);
         return false;

@@ -265,25 +265,32 @@ static bool kafka_begin(struct sink *s, const struct span *span)
     return send_span(k, f, span, clock_mono_ms() + k->timeout_ms, &ignored) == SINK_OK;
 }
 
+/* Send what is not on its way yet, and see that all of it arrives. */
+static enum sink_result deliver(struct sink_kafka *k, struct kafka_flight *f,
+                                const struct span *span, struct err *err)
+{
+    int64_t deadline_ms = clock_mono_ms() + k->timeout_ms;
+    enum sink_result result = send_span(k, f, span, deadline_ms, err);
+
+    if (result != SINK_OK) {
+        return result;
+    }
+    wait_for_answers(k, f, span, deadline_ms);
+
+    struct kafka_standing standing = kafka_flight_standing(f, span->from, span->to);
+
+    return judge(k, &standing, err);
+}
+
 static enum sink_result kafka_write(struct sink *s, const struct span *span, struct err *err)
 {
     struct sink_kafka *k = from_sink(s);
     struct kafka_flight *f = kafka_flight_of(&k->flights, span->journal);
-    int64_t deadline_ms = clock_mono_ms() + k->timeout_ms;
-    enum sink_result result = SINK_OK;
+    enum sink_result result;
 
     err->code = ERR_NONE;
     kafka_trouble_clear(&k->client.trouble);
-    if (span->n > 0) {
-        result = send_span(k, f, span, deadline_ms, err);
-    }
-    if (span->n > 0 && result == SINK_OK) {
-        struct kafka_standing standing;
-
-        wait_for_answers(k, f, span, deadline_ms);
-        standing = kafka_flight_standing(f, span->from, span->to);
-        result = judge(k, &standing, err);
-    }
+    result = span->n > 0 ? deliver(k, f, span, err) : SINK_OK;
     if (result == SINK_OK) {
         kafka_flight_forget(f, span->to);
         kafka_ends_flush(&k->ends, false);

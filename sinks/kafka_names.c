@@ -2,7 +2,6 @@
 
 #include <netdb.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "collector/base/aside.h"
 #include "collector/base/clock.h"
@@ -36,13 +35,6 @@ static void free_lookup(void *ctx)
     free(l);
 }
 
-static char *copy(const char *text)
-{
-    size_t len = text ? strlen(text) : 0;
-
-    return text ? memcpy(xcalloc(1, len + 1), text, len) : NULL;
-}
-
 static int look_up_in_time(const char *node, const char *service, const struct addrinfo *hints,
                            struct addrinfo **ret, int64_t deadline_ms)
 {
@@ -51,8 +43,8 @@ static int look_up_in_time(const char *node, const char *service, const struct a
     struct err err;
     int code = EAI_AGAIN;
 
-    l->node = copy(node);
-    l->service = copy(service);
+    l->node = node ? xstrdup(node) : NULL;
+    l->service = service ? xstrdup(service) : NULL;
     l->hints = *hints;
     switch (aside_run(&ops, l, deadline_ms, &err)) {
     case ASIDE_LEFT:

@@ -64,17 +64,10 @@ static void show(struct loader *l, bool now)
     }
 }
 
-static enum sink_state state_of(const struct err *err)
-{
-    return err->code == ERR_NONE      ? SINK_STATE_OK
-           : err->code == ERR_INVALID ? SINK_STATE_BROKEN
-                                      : SINK_STATE_RETRYING;
-}
-
 /* Told once an incident. */
 static void tell(struct loader *l, const struct err *err)
 {
-    positions_set_state(&l->state, state_of(err), err->text);
+    positions_set_state(&l->state, sink_state_of(err), err->text);
     show(l, false);
     if (strcmp(l->told, err->text) != 0) {
         (void)snprintf(l->told, sizeof(l->told), "%s", err->text);
@@ -104,7 +97,7 @@ static void well_again(struct loader *l)
 
     l->progress_ms = clock_mono_ms();
     backoff_reset(&l->backoff);
-    positions_set_state(&l->state, state_of(cut_err), cut_err->text);
+    positions_set_state(&l->state, sink_state_of(cut_err), cut_err->text);
     if (l->told[0]) {
         l->told[0] = '\0';
         log_info("loading goes on");

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "collector/base/clock.h"
+#include "collector/journal/format.h"
 #include "sinks/deadletter.h"
 #include "sinks/sql_result.h"
 
@@ -110,10 +111,9 @@ static enum sink_result look_ever(const struct look *l, struct err *err)
 static enum deadletter_fate keep_letter(void *ctx, struct deadletter *d)
 {
     const struct look *l = ctx;
-    const struct slice parts[] = { { .ptr = "\0", .len = 1 }, d->record };
 
     if (d->seq > 0 && slice_equal(d->journal, l->q->journal)) {
-        struct digest leaf = digest_of_parts(parts, 2);
+        struct digest leaf = format_leaf(d->record);
 
         loader_known_add(l->known, d->seq, &leaf);
     }

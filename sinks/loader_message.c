@@ -4,6 +4,7 @@
 
 #include "collector/base/clock.h"
 #include "collector/base/id.h"
+#include "collector/journal/format.h"
 #include "collector/record/record.h"
 #include "sinks/deadletter.h"
 #include "sinks/rows.h"
@@ -31,14 +32,12 @@ bool loader_message_place(const rd_kafka_message_t *m, struct slice *ret_journal
 enum sink_result loader_message_read(const rd_kafka_message_t *m, struct arena *a,
                                      struct loader_message *ret, struct err *err)
 {
-    const struct slice parts[] = { { .ptr = "\0", .len = 1 },
-                                   { .ptr = m->payload, .len = m->len } };
     struct record_head head;
     struct slice type;
 
     *ret = (struct loader_message){ 0 };
-    ret->record.json = parts[1];
-    ret->record.leaf = digest_of_parts(parts, 2);
+    ret->record.json = (struct slice){ .ptr = m->payload, .len = m->len };
+    ret->record.leaf = format_leaf(ret->record.json);
     if (!loader_message_place(m, &ret->journal, &ret->record.seq)) {
         (void)err_set(err, ERR_INVALID, "the message has no journal and seq in its headers");
         return SINK_REJECT;

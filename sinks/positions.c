@@ -226,6 +226,13 @@ static void mend_utf8(char *text)
     }
 }
 
+enum sink_state sink_state_of(const struct err *err)
+{
+    return err->code == ERR_NONE      ? SINK_STATE_OK
+           : err->code == ERR_INVALID ? SINK_STATE_BROKEN
+                                      : SINK_STATE_RETRYING;
+}
+
 void positions_set_state(struct positions *p, enum sink_state state, const char *error)
 {
     char text[sizeof(p->error)];

@@ -33,6 +33,9 @@ enum sink_state {
     SINK_STATE_BROKEN,
 };
 
+/* The state that an error means; ERR_INVALID is for a person to mend. */
+enum sink_state sink_state_of(const struct err *err);
+
 struct positions_entry {
     char journal[ID_TEXT_SIZE];
     uint64_t next;

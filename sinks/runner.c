@@ -1,7 +1,5 @@
 #include "sinks/runner.h"
 
-#include <string.h>
-
 #include "collector/base/clock.h"
 #include "collector/base/log.h"
 #include "sinks/deadletter.h"
@@ -95,9 +93,7 @@ static void note_state(struct runner *n)
     const struct err *beside = unread->code != ERR_NONE ? unread : &n->cutting.err;
 
     if (n->pump.health == PUMP_OK && beside->code != ERR_NONE) {
-        positions_set_state(&n->positions,
-                            beside->code == ERR_INVALID ? SINK_STATE_BROKEN : SINK_STATE_RETRYING,
-                            beside->text);
+        positions_set_state(&n->positions, sink_state_of(beside), beside->text);
     } else if (n->pump.health == PUMP_OK && !n->reached) {
         positions_set_state(&n->positions, SINK_STATE_CONNECTING, "");
     } else {

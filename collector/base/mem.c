@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static void *or_die(void *p)
 {
@@ -15,6 +16,11 @@ static void *or_die(void *p)
 void *xcalloc(size_t n, size_t size)
 {
     return or_die(calloc(n, size));
+}
+
+char *xstrdup(const char *text)
+{
+    return or_die(strdup(text));
 }
 
 void *xrealloc(void *p, size_t size)

@@ -13,5 +13,8 @@
 /* Zeroed array of n objects; owned by the caller, release with free(). */
 void *xcalloc(size_t n, size_t size) __attribute__((malloc, returns_nonnull));
 
+/* A copy of the text; owned by the caller. */
+char *xstrdup(const char *text) __attribute__((malloc, returns_nonnull));
+
 /* p with room for size bytes, which may have moved; owned by the caller. */
 void *xrealloc(void *p, size_t size) __attribute__((returns_nonnull));

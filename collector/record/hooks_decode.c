@@ -1,9 +1,5 @@
 /* The parts of an evaluation that are objects themselves: its payload's facts, its hooks. */
-#include <string.h>
-
 #include "collector/record/fields.h"
-
-enum { FIRST_HOOKS = 8 };
 
 /* The inverse of without_the_usual() in encode.c. */
 static void restore_the_usual(struct execution *x)
@@ -19,20 +15,15 @@ static void restore_the_usual(struct execution *x)
     }
 }
 
-/* Twice the room; how many there are is not known before they were walked. */
+/* How many there are is not known before they were walked. */
 static bool grow(struct evaluation *e, size_t *cap, struct arena *a, struct err *err)
 {
-    size_t more = *cap > 0 ? *cap * 2 : FIRST_HOOKS;
-    struct execution *list = arena_alloc(a, more, sizeof(*list));
+    struct execution *list = arena_grow(a, e->hooks, cap, sizeof(*list));
 
     if (!list) {
         return err_set(err, ERR_TOO_BIG, "hooks: more than %zu are too many", e->n_hooks);
     }
-    if (e->n_hooks > 0) {
-        memcpy(list, e->hooks, e->n_hooks * sizeof(*list));
-    }
     e->hooks = list;
-    *cap = more;
     return true;
 }
 

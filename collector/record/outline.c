@@ -7,7 +7,7 @@
 #include "collector/record/fields.h"
 #include "collector/record/payload_scan.h"
 
-enum { FIRST_HOOKS = 8, NO_ORDINAL = -1 };
+enum { NO_ORDINAL = -1 };
 
 /* What is read at the moment. */
 struct outlining {
@@ -72,23 +72,18 @@ static bool take_facts(struct outlining *o, struct facts *h)
     return !o->reader.failed;
 }
 
-/* A place in the list, in twice the room where it is full. NULL at the limit. */
+/* A place in the list. NULL at the limit. */
 static struct outline_hook *new_hook(struct outlining *o)
 {
     struct outline *to = o->to;
 
     if (to->n_ran == o->cap) {
-        size_t more = o->cap > 0 ? o->cap * 2 : FIRST_HOOKS;
-        struct outline_hook *list = arena_alloc(o->arena, more, sizeof(*list));
+        struct outline_hook *list = arena_grow(o->arena, to->ran, &o->cap, sizeof(*list));
 
         if (!list) {
             return NULL;
         }
-        if (to->n_ran > 0) {
-            memcpy(list, to->ran, to->n_ran * sizeof(*list));
-        }
         to->ran = list;
-        o->cap = more;
     }
     return &to->ran[to->n_ran++];
 }
@@ -204,9 +199,10 @@ static bool check_opening(const struct outlining *o, const struct fields *f,
     if (f->type == RECORD_NONE) {
         return true;
     }
-    return row->kind == FIELD_TYPE     ? fields_check_type(f, v, NULL, o->err)
-           : row->kind == FIELD_SCHEMA ? fields_check_schema(v, o->err)
-                                       : true;
+    if (row->kind == FIELD_TYPE) {
+        return fields_check_type(f, v, NULL, o->err);
+    }
+    return row->kind != FIELD_SCHEMA || fields_check_schema(v, o->err);
 }
 
 /* The value of a member, and its text where the outline has it. */

@@ -40,7 +40,7 @@ static bool is_escaped(struct slice s, size_t i)
     return (i - n) % 2 == 1;
 }
 
-/* As payload_string_length(), of a string that has more than a plain run up to `from`. */
+/* As string_length(), of a string that has more than a plain run up to `from`. */
 static size_t search_end(struct slice s, size_t from)
 {
     size_t i = from;
@@ -60,7 +60,7 @@ static size_t search_end(struct slice s, size_t from)
     return s.len;
 }
 
-size_t payload_string_length(struct slice s)
+static size_t string_length(struct slice s)
 {
     size_t i = 1 + plain_run(payload_skip(s, 1));
 
@@ -77,7 +77,7 @@ static size_t container_length(struct slice s)
         char c = s.ptr[i];
 
         if (c == '"') {
-            i += payload_string_length(payload_skip(s, i));
+            i += string_length(payload_skip(s, i));
             continue;
         }
         i++;
@@ -108,18 +108,18 @@ static size_t word_length(struct slice s)
     return i;
 }
 
-size_t payload_value_length(struct slice s)
+static size_t value_length(struct slice s)
 {
     if (s.len == 0) {
         return 0;
     }
     if (s.ptr[0] == '"') {
-        return payload_string_length(s);
+        return string_length(s);
     }
     return s.ptr[0] == '{' || s.ptr[0] == '[' ? container_length(s) : word_length(s);
 }
 
-struct json_value payload_value(struct slice raw)
+static struct json_value value_of(struct slice raw)
 {
     return (struct json_value){ .raw = raw,
                                 .kind =
@@ -140,7 +140,7 @@ struct payload_iter payload_iter(struct json_value container)
 /* The name at the start of it->rest; the rest then begins with the member's value. */
 static struct slice take_key(struct payload_iter *it)
 {
-    struct slice key = { .ptr = it->rest.ptr, .len = payload_string_length(it->rest) };
+    struct slice key = { .ptr = it->rest.ptr, .len = string_length(it->rest) };
 
     it->rest = payload_skip_blanks(payload_skip(it->rest, key.len));
     if (it->rest.len > 0) {
@@ -163,9 +163,9 @@ bool payload_next(struct payload_iter *it, struct slice *ret_key, struct json_va
         *ret_key = key;
     }
 
-    struct slice raw = { .ptr = it->rest.ptr, .len = payload_value_length(it->rest) };
+    struct slice raw = { .ptr = it->rest.ptr, .len = value_length(it->rest) };
 
-    *ret_value = payload_value(raw);
+    *ret_value = value_of(raw);
     it->rest = payload_skip_blanks(payload_skip(it->rest, raw.len));
     if (it->rest.len > 0) {
         it->rest = payload_skip_blanks(payload_skip(it->rest, 1)); /* the comma */

@@ -21,15 +21,6 @@ static inline enum json_kind payload_kind_of(char first)
     return (enum json_kind)kinds[(unsigned char)first];
 }
 
-/* The value whose text is raw; its first byte tells the kind. */
-struct json_value payload_value(struct slice raw);
-
-/* Bytes of the string at the start of s, both quotes included. */
-size_t payload_string_length(struct slice s);
-
-/* Bytes of the value at the start of s. */
-size_t payload_value_length(struct slice s);
-
 /* s without the blanks at its start. */
 struct slice payload_skip_blanks(struct slice s);
 

@@ -172,9 +172,8 @@ bool postgres_dial(const char *dsn, const char *host, int64_t timeout_ms, struct
     enum { GRACE_MS = 50 }; /* who waits for a server itself says more of it */
     static const struct aside_ops ops = { dial, dial_free };
     CLEANUP(dial_freep) struct dial *d = xcalloc(1, sizeof(*d));
-    size_t len = strlen(dsn);
 
-    d->dsn = memcpy(xcalloc(1, len + 1), dsn, len);
+    d->dsn = xstrdup(dsn);
     d->p = xcalloc(1, sizeof(*d->p));
     d->p->timeout_ms = timeout_ms;
     postgres_arm(d->p);
